@@ -1,0 +1,29 @@
+import os
+import shutil
+
+import lit.formats
+import lit.llvm
+
+config.name = "NCCLX"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.ncclx_obj_root, "test")
+config.excludes = ["CMakeLists.txt", "Inputs", "Unit", "Bench", "Fuzz"]
+
+# lit.llvm.initialize makes lit.llvm.llvm_config; a name imported before the call would be None.
+lit.llvm.initialize(lit_config, config)
+llvm_config = lit.llvm.llvm_config
+llvm_config.use_default_substitutions()  # FileCheck, not, count, split-file
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+llvm_config.with_environment("PATH", config.ncclx_tools_dir, append_path=True)
+config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%ncclx_src", config.ncclx_src_root))
+
+# Public files that nobody here wrote; they lie beside the checkout, never in it.
+inputs = os.path.normpath(os.path.join(config.ncclx_src_root, "..", "shared", "inputs"))
+if os.path.isdir(inputs):
+    config.available_features.add("public-inputs")
+config.substitutions.append(("%inputs", inputs))
+if shutil.which("nvcc"):
+    config.available_features.add("nvcc")

@@ -1,0 +1,125 @@
+# How this project's targets are built against Debian's MLIR.
+#
+# Debian builds LLVM with LLVM_LINK_LLVM_DYLIB=ON, so each exported static MLIR
+# library names the shared `LLVM` in INTERFACE_LINK_LIBRARIES. For a static tool
+# that name must be taken out, and LLVM's archives named instead.
+
+if(NCCLX_LINK STREQUAL "static")
+  set(_seen "")
+  foreach(lib IN LISTS MLIR_EXPORTED_TARGETS)
+    if(NOT TARGET ${lib})
+      continue()
+    endif()
+    get_target_property(deps ${lib} INTERFACE_LINK_LIBRARIES)
+    if(deps)
+      list(TRANSFORM deps REPLACE "^(LLVM|MLIR)$" "ncclx_llvm_static")
+      list(REMOVE_DUPLICATES deps)
+      set_target_properties(${lib} PROPERTIES INTERFACE_LINK_LIBRARIES "${deps}")
+    endif()
+  endforeach()
+  add_library(ncclx_llvm_static INTERFACE IMPORTED GLOBAL)
+  set(_components Support Core BinaryFormat Remarks BitstreamReader TargetParser)
+  # The in-process carrier compiles and links x86-64 code.
+  list(APPEND _components X86CodeGen X86Desc X86AsmParser X86Info Passes OrcJIT ExecutionEngine
+       JITLink RuntimeDyld PerfJITEvents BitReader BitWriter IRReader Linker FrontendOpenMP
+       FrontendOffloading)
+  list(TRANSFORM _components PREPEND LLVM)
+  # Self-contained: Support's compression from the archives too, and not z3
+  # (LLVMSupport names /usr/lib/.../libz3.so; nothing a tool uses needs it).
+  if(NOT TARGET zstd::libzstd_static)
+    message(FATAL_ERROR "install libzstd-dev: LLVMSupport's export names zstd::libzstd_shared")
+  endif()
+  find_library(NCCLX_ZLIB_ARCHIVE libz.a REQUIRED)
+  set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
+    "rt;dl;m;${NCCLX_ZLIB_ARCHIVE};zstd::libzstd_static;LLVMDemangle")
+  target_link_libraries(ncclx_llvm_static INTERFACE ${_components})
+endif()
+
+if(NCCLX_LINK STREQUAL "shared")
+  # libMLIR.so.22.1 is in /usr/lib/llvm-22/lib alone, which ld.so does not search.
+  list(APPEND CMAKE_INSTALL_RPATH "$ORIGIN/../lib" "${LLVM_LIBRARY_DIRS}")
+endif()
+
+function(ncclx_link_mlir target visibility)
+  if(NCCLX_LINK STREQUAL "shared")
+    target_link_libraries(${target} ${visibility} MLIR LLVM)
+  else()
+    target_link_libraries(${target} ${visibility} ${ARGN})
+  endif()
+endfunction()
+
+add_library(ncclx_options INTERFACE)
+target_compile_options(ncclx_options INTERFACE -fno-semantic-interposition
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter>
+  -ffunction-sections -fdata-sections)
+target_link_options(ncclx_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_link_options(ncclx_options INTERFACE -fuse-ld=lld)
+endif()
+if(NCCLX_LINK STREQUAL "static" AND NOT NCCLX_SANITIZE)
+  target_link_options(ncclx_options INTERFACE -static-libstdc++ -static-libgcc)
+endif()
+if(NCCLX_SANITIZE)
+  target_compile_options(ncclx_options INTERFACE -fsanitize=${NCCLX_SANITIZE}
+    -fno-omit-frame-pointer -g)
+  target_link_options(ncclx_options INTERFACE -fsanitize=${NCCLX_SANITIZE})
+endif()
+
+function(ncclx_asan_options target)
+  if(NCCLX_SANITIZE MATCHES "address")
+    target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tools/cmake/asan-options.cpp")
+  endif()
+endfunction()
+
+# ncclx_add_library(NAME ROOM room SOURCES... [DEPENDS tblgen targets] [MLIR libs] [LINK libs] [PLAIN])
+#
+# A compiler library of the room `room` (dialect, passes, codegen, tools). MLIR lists the static
+# archives it needs (NCCLX_LINK=static). PLAIN: no MLIR at all, LLVM's Support alone.
+function(ncclx_add_library name)
+  cmake_parse_arguments(A "PLAIN" "ROOM" "SOURCES;DEPENDS;MLIR;LINK" ${ARGN})
+  add_library(${name} STATIC ${A_SOURCES})
+  add_library(NCCLX::${name} ALIAS ${name})
+  if(A_DEPENDS)
+    add_dependencies(${name} ${A_DEPENDS})
+  endif()
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/${A_ROOM}/include>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/${A_ROOM}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  separate_arguments(defs UNIX_COMMAND "${LLVM_DEFINITIONS}")
+  target_compile_definitions(${name} PRIVATE ${defs})
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:ncclx_options>)
+  target_link_libraries(${name} PUBLIC ${A_LINK})
+  if(A_PLAIN)
+    if(NCCLX_LINK STREQUAL "shared")
+      target_link_libraries(${name} PUBLIC LLVM)
+    else()
+      target_link_libraries(${name} PUBLIC LLVMSupport)
+    endif()
+  else()
+    ncclx_link_mlir(${name} PUBLIC ${A_MLIR})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY NCCLX_LIBRARIES ${name})
+endfunction()
+
+# ncclx_add_tool(NAME SOURCES... [MLIR libs] [LINK libs])
+function(ncclx_add_tool name)
+  cmake_parse_arguments(A "" "" "SOURCES;MLIR;LINK" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  add_executable(NCCLX::${name} ALIAS ${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK})
+  ncclx_link_mlir(${name} PRIVATE ${A_MLIR})
+  ncclx_asan_options(${name})
+  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endfunction()
+
+# ncclx_add_unittest(NAME SOURCES... [LINK libs]): a GoogleTest program, one ctest a case.
+function(ncclx_add_unittest name)
+  cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK} GTest::gtest GTest::gtest_main)
+  ncclx_asan_options(${name})
+  gtest_discover_tests(${name} TEST_PREFIX "unit." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)
+endfunction()

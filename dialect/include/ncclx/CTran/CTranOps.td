@@ -1,0 +1,362 @@
+//===- CTranOps.td - The words of a schedule --------------------------------------===//
+#ifndef NCCLX_CTRAN_OPS
+#define NCCLX_CTRAN_OPS
+
+include "ncclx/CTran/CTranBase.td"
+include "ncclx/CTran/CTranInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/BuiltinTypeInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+class CTran_Op<string mnemonic, list<Trait> traits = []> : Op<CTran_Dialect, mnemonic, traits>;
+
+//===--- structure ------------------------------------------------------------------===//
+
+def CTran_ProgramOp : CTran_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "Hold one text that every rank of a grid executes";
+  let description = [{
+    The block's only argument is the entry token (S22); `ctran.return` takes the exit tokens.
+
+    ```mlir
+    ctran.program @ag grid [#ctran.axis<"x" = 8>] {
+    ^bb0(%entry: !ctran.token):
+      ...
+      ctran.return %done : !ctran.token
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility,
+    CTran_GridAttr:$grid,
+    DefaultValuedAttr<CTran_CollectiveArrayAttr, "{}">:$collectives,
+    UnitAttr:$rx_visible);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `grid` $grid (`rx_visible` $rx_visible^)? (`collectives` $collectives^)?
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getEntry() { return getBody().front().getArgument(0); }
+    /// Number of ranks: the product of the axes.
+    int64_t getNumRanks();
+    /// Position of `axis` in the grid, or nothing.
+    std::optional<unsigned> getAxisIndex(::llvm::StringRef axis);
+    int64_t getAxisSize(unsigned axis);
+  }];
+}
+
+def CTran_ReturnOp : CTran_Op<"return", [Terminator, HasParent<"ProgramOp">]> {
+  let summary = "End the program: results are ready and sources reusable after these tokens";
+  let arguments = (ins Variadic<CTran_TokenType>:$exits);
+  let assemblyFormat = "($exits^ `:` type($exits))? attr-dict";
+}
+
+def CTran_CoordOp : CTran_Op<"coord", [Pure]> {
+  let summary = "Take the own coordinate on an axis";
+  let arguments = (ins StrAttr:$axis);
+  let results = (outs CTran_CoordType:$result);
+  let assemblyFormat = "$axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def CTran_ShiftOp : CTran_Op<"shift", [Pure, AllTypesMatch<["coord", "result"]>]> {
+  let summary = "Move along a cyclic axis: the only symmetric use of a coordinate (S2)";
+  let arguments = (ins CTran_CoordType:$coord, Index:$amount);
+  let results = (outs CTran_CoordType:$result);
+  let assemblyFormat = "$coord `by` $amount attr-dict `:` type($result)";
+}
+
+def CTran_CoordValueOp : CTran_Op<"coord_value", [Pure]> {
+  let summary = "Read a coordinate as a number, which makes the program asymmetric (S2)";
+  let arguments = (ins CTran_CoordType:$coord);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$coord attr-dict `:` type($coord)";
+}
+
+def CTran_TableOp : CTran_Op<"table", [Pure]> {
+  let summary = "Look a number up by coordinate, which makes the program asymmetric";
+  let arguments = (ins CTran_CoordType:$coord, DenseI64ArrayAttr:$values);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$coord $values attr-dict `:` type($coord)";
+  let hasVerifier = 1;
+}
+
+//===--- memory ---------------------------------------------------------------------===//
+
+def CTran_WindowOp : CTran_Op<"window", []> {
+  let summary = "Declare memory that every rank has (S5)";
+  let description = [{
+    `type` is the static memref that the memory holds, row-major. An input or output has the
+    caller's position in `index`. `generations` copies of it rotate by run number.
+
+    ```mlir
+    %in = ctran.window "x" input 0 : memref<4x8xf32>
+    %tmp = ctran.window "c0.tmp" scratch generations 2 peers put : memref<128xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$sym, CTran_RoleAttr:$role, OptionalAttr<I64Attr>:$index,
+    DefaultValuedAttr<I64Attr, "1">:$generations,
+    DefaultValuedAttr<CTran_PeerAccessAttr, "::mlir::ctran::PeerAccess::None">:$peers,
+    TypeAttrOf<AnyMemRef>:$type);
+  let results = (outs CTran_WindowType:$result);
+  let assemblyFormat = [{
+    $sym $role ($index^)? (`generations` $generations^)? (`peers` $peers^)? attr-dict `:` $type
+  }];
+  let hasVerifier = 1;
+}
+
+def CTran_ReindexOp : CTran_Op<"reindex", [Pure]> {
+  let summary = "See a window through another index space";
+  let description = [{
+    `dims` cut the tensor dimension `along` of the window's type, or without `along` its elements in
+    row-major order. `resident`: only the own piece of the first dimension is stored, at the start of
+    the window (the shard of a tensor that a group holds together), and `extent` is the full size
+    of the dimension that is cut; without `resident`, `extent` is the window's own.
+
+    ```mlir
+    %o = ctran.reindex %out along 0 [#ctran.dim<axis = "x", size = 8, cut = chunked, granule = 1>]
+    ```
+  }];
+  let arguments = (ins CTran_WindowType:$window, OptionalAttr<I64Attr>:$along,
+    CTran_DimArrayAttr:$dims, UnitAttr:$resident, OptionalAttr<I64Attr>:$extent);
+  let results = (outs CTran_WindowType:$result);
+  let assemblyFormat = [{
+    $window (`along` $along^)? $dims (`resident` $resident^)? (`extent` $extent^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def CTran_SlotsOp : CTran_Op<"slots", []> {
+  let summary = "Declare monotone 64-bit counters (S14)";
+  let description = [{
+    `dims` is the index space (empty: one counter); `per_run` is K, the number of signals each slot
+    receives in one run, which every wait value counts in (S15); the prover checks it.
+
+    ```mlir
+    %data = ctran.slots "c0.data" [#ctran.dim<axis = "x", size = 8, cut = balanced, granule = 1>] per_run 1
+    ```
+  }];
+  let arguments = (ins StrAttr:$sym, CTran_DimArrayAttr:$dims, I64Attr:$per_run,
+    DefaultValuedAttr<I64Attr, "1">:$writers,
+    DefaultValuedAttr<I64Attr, "1">:$generations,
+    DefaultValuedAttr<CTran_ScopeAttr, "::mlir::ctran::SlotScope::System">:$scope,
+    DefaultValuedAttr<CTran_RealisationAttr, "::mlir::ctran::Realisation::Counter">:$realisation);
+  let results = (outs CTran_SlotsType:$result);
+  let assemblyFormat = [{
+    $sym $dims `per_run` $per_run (`writers` $writers^)? (`generations` $generations^)?
+    (`scope` $scope^)? (`realisation` $realisation^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def CTran_PeerViewOp : CTran_Op<"peer_view", [Pure, AttrSizedOperandSegments,
+    AllTypesMatch<["memory", "result"]>]> {
+  let summary = "See a window or slots in another rank's memory (S7)";
+  let description = [{
+    Either one coordinate for each axis of the grid, in its order, or `rank` with a rank number,
+    which makes the program asymmetric.
+
+    ```mlir
+    %w = ctran.peer_view %out at (%px, %y) : !ctran.window at !ctran.coord<"x">, !ctran.coord<"y">
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[CTran_WindowType, CTran_SlotsType]>:$memory,
+    Variadic<CTran_CoordType>:$point, Optional<Index>:$rank);
+  let results = (outs AnyTypeOf<[CTran_WindowType, CTran_SlotsType]>:$result);
+  let assemblyFormat = [{
+    $memory (`at` `(` $point^ `)`)? (`rank` $rank^)? attr-dict `:` type($memory) (`at` type($point)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def CTran_RangeOp : CTran_Op<"range", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Name a box of a window: a prefix of its index space, or an interval (S6)";
+  let description = [{
+    ```mlir
+    %all = ctran.range %out
+    %mine = ctran.range %out[%x] : !ctran.coord<"x">
+    %some = ctran.range %tmp from %lo size %n : index
+    %part = ctran.range %out[%x] sized %count : !ctran.coord<"x">
+    ```
+  }];
+  let arguments = (ins CTran_WindowType:$window,
+    Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
+    Optional<AnyTypeOf<[Index, CTran_CoordType]>>:$first, Optional<Index>:$count,
+    Optional<CTran_SizeType>:$size);
+  let results = (outs CTran_RangeType:$result);
+  let assemblyFormat = [{
+    $window (`[` $indices^ `]`)? (`from` $first^ `size` $count)? (`sized` $size^)? attr-dict
+    (`:` type($indices)^)? (`from` type($first)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def CTran_SlotOp : CTran_Op<"slot", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Name one slot, or an interval of slots for a wait";
+  let description = [{
+    ```mlir
+    %s = ctran.slot %data[%x] : !ctran.coord<"x">
+    %all = ctran.slot %data from %zero size %n from index
+    ```
+  }];
+  let arguments = (ins CTran_SlotsType:$slots,
+    Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
+    Optional<AnyTypeOf<[Index, CTran_CoordType]>>:$first, Optional<Index>:$count);
+  let results = (outs CTran_SlotType:$result);
+  let assemblyFormat = [{
+    $slots (`[` $indices^ `]`)? (`from` $first^ `size` $count)? attr-dict
+    (`:` type($indices)^)? (`from` type($first)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+//===--- execution -------------------------------------------------------------------===//
+
+/// An op that a lane executes. `of` names the collective that it belongs to, `note` says in a word
+/// what it is for; both are for people (witnesses, traces, reports).
+class CTran_LaneOp<string mnemonic, list<Trait> traits = []> : CTran_Op<mnemonic, traits # [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<CTran_ScheduleOpInterface, ["getAccesses", "getTouchedSlot",
+      "getAfterTokens", "getDoneToken", "getLaneKind", "getLaneIndexValue"]>]> {
+  let results = (outs CTran_TokenType:$done);
+  let hasVerifier = 1;
+}
+
+def CTran_CopyOp : CTran_LaneOp<"copy"> {
+  let summary = "Copy a box to one or several places, and notify where it lands";
+  let description = [{
+    A destination in a peer's view makes a put, a source in one makes a get. `notify` raises a slot
+    when this copy has landed (S18).
+
+    ```mlir
+    %t = ctran.copy %src to %dst notify %slot after %a, %b on nic {of = "c0", note = "put"}
+    ```
+  }];
+  let arguments = (ins CTran_RangeType:$source, Variadic<CTran_RangeType>:$dests,
+    Optional<CTran_SlotType>:$notify, Variadic<CTran_TokenType>:$after,
+    CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = [{
+    $source `to` $dests (`notify` $notify^)? (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict
+  }];
+}
+
+def CTran_ReduceOp : CTran_LaneOp<"reduce"> {
+  let summary = "Combine boxes, in the order given, into one or several places";
+  let description = [{
+    An interval as a source stands for its boxes in ascending order. Operands are converted to
+    `accumulate` once, combined from left to right, and rounded to the element type once at the end.
+    A destination may be one of the sources.
+
+    ```mlir
+    %t = ctran.reduce sum accumulate f32 %a, %b into %a after %w on sm
+    ```
+  }];
+  let arguments = (ins CTran_ReduceKindAttr:$kind, TypeAttr:$accumulate,
+    Variadic<CTran_RangeType>:$sources, Variadic<CTran_RangeType>:$dests,
+    Optional<CTran_SlotType>:$notify, Variadic<CTran_TokenType>:$after,
+    CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = [{
+    $kind `accumulate` $accumulate $sources `into` $dests (`notify` $notify^)? (`after` $after^)?
+    `on` $lane (`[` $lane_index^ `]`)? attr-dict
+  }];
+}
+
+def CTran_ComputeOp : CTran_LaneOp<"compute"> {
+  let summary = "Call a kernel on windows, with what it reads, writes and costs declared";
+  let description = [{
+    `callee` is a function of this module over static memrefs, one for each window of `args`.
+
+    ```mlir
+    %t = ctran.compute @gemm0(%a, %w, %c) reads %ra, %rw writes %rc after %g on compute
+           flops 1.0e9 bytes 4.0e6 sms 132
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<CTran_WindowType>:$args,
+    Variadic<CTran_RangeType>:$reads, Variadic<CTran_RangeType>:$writes,
+    Variadic<CTran_TokenType>:$after, CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    F64Attr:$flops, F64Attr:$bytes, I64Attr:$sms,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = [{
+    $callee `(` $args `)` (`reads` $reads^)? (`writes` $writes^)? (`after` $after^)?
+    `on` $lane (`[` $lane_index^ `]`)? `flops` $flops `bytes` $bytes `sms` $sms attr-dict
+  }];
+}
+
+def CTran_SignalOp : CTran_LaneOp<"signal"> {
+  let summary = "Raise a slot by one";
+  let arguments = (ins CTran_SlotType:$slot, Variadic<CTran_TokenType>:$after,
+    CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = "$slot (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict";
+}
+
+def CTran_WaitOp : CTran_LaneOp<"wait"> {
+  let summary = "Wait until a slot, or every slot of an interval, has reached a value";
+  let description = [{
+    `value` counts from the start of this run; a value of 0 or less holds at once (S14, S15). A wait
+    for k acquires exactly the first k signals (S16).
+  }];
+  let arguments = (ins CTran_SlotType:$slot, Index:$value, Variadic<CTran_TokenType>:$after,
+    CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = [{
+    $slot `>` `=` $value (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict
+  }];
+}
+
+def CTran_FlushOp : CTran_LaneOp<"flush"> {
+  let summary = "Make the landings this lane has awaited visible to every agent of the rank (S21)";
+  let arguments = (ins Variadic<CTran_TokenType>:$after, CTran_LaneKindAttr:$lane,
+    Optional<Index>:$lane_index, OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = "(`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict";
+}
+
+def CTran_CountOp : CTran_LaneOp<"count"> {
+  let summary = "Read a size known at run time (S25)";
+  let arguments = (ins CTran_RangeType:$source, I64Attr:$max, Variadic<CTran_TokenType>:$after,
+    CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let results = (outs CTran_SizeType:$size, CTran_TokenType:$done);
+  let assemblyFormat = "$source `max` $max (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict";
+}
+
+//===--- what a box is said to hold (proof only) ---------------------------------------===//
+
+class CTran_LabelOp<string mnemonic> : CTran_LaneOp<mnemonic> {
+  let arguments = (ins StrAttr:$value, Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
+    DefaultValuedAttr<StrArrayAttr, "{}">:$summed, CTran_RangeType:$range,
+    Variadic<CTran_TokenType>:$after, CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+  let assemblyFormat = [{
+    $range `holds` $value (`[` $indices^ `]`)? (`summed` $summed^)? (`after` $after^)?
+    `on` $lane (`[` $lane_index^ `]`)? attr-dict (`:` type($indices)^)?
+  }];
+}
+def CTran_SourceOp : CTran_LabelOp<"source"> {
+  let summary = "Say what a box holds from here on (proof only; no code)";
+  let description = [{
+    The box holds `value[indices]`, a piece of a global array whose leading dimensions are the axes
+    that neither `indices` nor `summed` mentions, at the own coordinates. With `summed` it is this
+    rank's contribution to a sum over those axes (S8).
+
+    ```mlir
+    %t = ctran.source %mine holds "c0" [%x] after %entry on host : !ctran.coord<"x">
+    ```
+  }];
+}
+def CTran_SinkOp : CTran_LabelOp<"sink"> {
+  let summary = "Demand that a box holds a value (proof only; no code)";
+  let description = [{
+    The prover refuses the program unless the box holds `value[indices]` here, with the contribution
+    of each rank along the `summed` axes exactly once (S8).
+  }];
+}
+
+#endif

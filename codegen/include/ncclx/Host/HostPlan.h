@@ -1,0 +1,54 @@
+//===- HostPlan.h - What the runtime must know of a lowered program -----*- C++ -*-===//
+#ifndef NCCLX_HOST_HOSTPLAN_H
+#define NCCLX_HOST_HOSTPLAN_H
+
+#include "ncclx/CTran/CTran.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
+
+namespace mlir::ncclx {
+
+/// The tables that ncclxrtPlanPrepare takes (ncclxrt/abi.h), and what a caller needs to find its
+/// buffers. Indices in the lowered code are positions in these tables.
+struct HostPlan {
+  struct Window {
+    std::string name;
+    uint64_t bytes;        ///< of one generation
+    int32_t generations;
+    ctran::WindowRole role;
+    int64_t argument;      ///< position among the inputs or outputs; -1 for scratch
+    MemRefType type;
+  };
+  struct Slots {
+    std::string name;
+    int64_t count;
+    int32_t generations;
+  };
+  struct Lane {
+    std::string name;
+    ctran::LaneKind kind;
+    int32_t index;
+  };
+  struct Op {
+    std::string name, location, collective;
+  };
+  std::string name;        ///< of the program and of the lowered function
+  uint64_t hash = 0;       ///< of the program's text and of the kernels it calls
+  int64_t ranks = 0;
+  SmallVector<Window> windows;
+  SmallVector<Slots> slots;
+  SmallVector<Lane> lanes;
+  SmallVector<Op> ops;
+  SmallVector<std::string> kernels; ///< functions that the host code calls with addresses
+};
+
+/// Lowers `program` to a function `i32 @name(i64 exec)` in `target`: integers and calls of
+/// ncclxrt/abi.h's group B alone, in issue order, so that both carriers (LLVM, C++) print the same.
+/// Kernels are declared with an i64 address for each memref.
+/// Fails, with an error at the op, for what the host carrier does not have (sizes known at run
+/// time, lane indices that are not constants).
+FailureOr<HostPlan> lowerToHost(ctran::ProgramOp program, ModuleOp target);
+
+} // namespace mlir::ncclx
+#endif // NCCLX_HOST_HOSTPLAN_H

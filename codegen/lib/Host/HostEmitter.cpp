@@ -1,0 +1,314 @@
+//===- HostEmitter.cpp - Integers for coordinates, boxes and counters ----------------===//
+#include "HostEmitter.h"
+#include "ncclxrt/abi.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+void HostEmitter::begin(func::FuncOp f) {
+  function = f;
+  exec = f.getArgument(0);
+  Value rank = call("ncclxrt_rank", exec, b.getI64Type());
+  runNumber = call("ncclxrt_run", exec, b.getI64Type());
+  int64_t below = 1;
+  unsigned axes = program.getGrid().size();
+  own.assign(axes, Value());
+  for (unsigned axis = axes; axis-- > 0;) { // the last axis is the fastest
+    int64_t size = program.getAxisSize(axis);
+    own[axis] = rem(div(rank, constant(below)), constant(size));
+    below *= size;
+  }
+}
+
+Value HostEmitter::constant(int64_t value) {
+  return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
+}
+
+LogicalResult HostEmitter::lowerScalar(Operation *op) {
+  // Looked through at their uses, or done where blocks end.
+  if (isa<ctran::WindowOp, ctran::ReindexOp, ctran::SlotsOp, ctran::PeerViewOp, ctran::RangeOp,
+          ctran::SlotOp, ctran::CoordOp, ctran::ShiftOp, ctran::ReturnOp, scf::YieldOp>(op))
+    return success();
+  if (auto value = dyn_cast<ctran::CoordValueOp>(op)) {
+    map(value.getResult(), coord(value.getCoord()));
+    return success();
+  }
+  if (auto table = dyn_cast<ctran::TableOp>(op)) {
+    Value at = coord(table.getCoord()), result = constant(table.getValues().back());
+    for (auto [i, value] : llvm::enumerate(table.getValues().drop_back())) {
+      Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, at, constant(i));
+      result = arith::SelectOp::create(b, loc, here, constant(value), result);
+    }
+    map(table.getResult(), result);
+    return success();
+  }
+  if (auto literal = dyn_cast<arith::ConstantOp>(op)) {
+    if (literal.getType().isIndex())
+      map(literal, constant(cast<IntegerAttr>(literal.getValue()).getInt()));
+    else
+      map(literal, arith::ConstantOp::create(b, loc, literal.getValue()));
+    return success();
+  }
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(op)) {
+    return apply.emitOpError("is not lowered; run lower-affine first");
+  }
+  if (isa<arith::ArithDialect>(op->getDialect()) && op->getNumResults() == 1) {
+    // The same op on i64 in place of index.
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(number(operand));
+    Type type = op->getResult(0).getType();
+    if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+      return op->emitOpError("mixes index with other integers; schedules count in index alone");
+    OperationState state(loc, op->getName(), operands,
+                         type.isIndex() ? Type(b.getI64Type()) : type);
+    state.attributes = op->getDiscardableAttrDictionary();
+    state.propertiesAttr = op->getPropertiesAsAttribute();
+    map(op->getResult(0), b.create(state)->getResult(0));
+    return success();
+  }
+  return op->emitOpError("is not part of a schedule");
+}
+
+//===--- ranks ---------------------------------------------------------------------------===//
+
+Value HostEmitter::coord(Value original) {
+  FailureOr<ctran::CoordRef> ref = ctran::resolveCoord(original);
+  int64_t n = program.getAxisSize(ref->axis);
+  if (ref->isOwn())
+    return own[ref->axis];
+  // Every term is brought into [0, n) first: remsi keeps the sign of what it divides.
+  Value size = constant(n);
+  Value sum = add(own[ref->axis], constant(((ref->constant % n) + n) % n));
+  for (Value amount : ref->amounts)
+    sum = add(sum, add(rem(number(amount), size), size));
+  return rem(sum, size);
+}
+
+Value HostEmitter::indexNumber(Value index) {
+  return isa<ctran::CoordType>(index.getType()) ? coord(index) : number(index);
+}
+
+Value HostEmitter::peer(ctran::PeerViewOp view) {
+  if (!view)
+    return constant(-1);
+  if (view.getRank())
+    return number(view.getRank());
+  Value rank = constant(0);
+  for (auto [axis, at] : llvm::enumerate(view.getPoint()))
+    rank = add(mul(rank, constant(program.getAxisSize(axis))), coord(at));
+  return rank;
+}
+
+//===--- memory ----------------------------------------------------------------------------===//
+
+// The arithmetic of machine::cut (Layout.cpp), which the prover uses.
+void HostEmitter::cut(const machine::Dim &dim, Value index, Value &begin, Value &end) {
+  Value length = sub(end, begin), next = add(index, constant(1));
+  Value n = constant(dim.size), granule = constant(dim.granule);
+  Value units = ceilDiv(length, dim.granule);
+  Value from, to;
+  if (dim.partition == machine::Partition::Balanced) {
+    from = mul(div(mul(index, units), n), granule);
+    to = mul(div(mul(next, units), n), granule);
+  } else {
+    Value piece = mul(ceilDiv(units, dim.size), granule);
+    from = mul(index, piece);
+    to = mul(next, piece);
+  }
+  end = add(begin, min(to, length));
+  begin = add(begin, min(from, length));
+}
+
+FailureOr<Box> HostEmitter::box(Value range) {
+  FailureOr<ctran::BoxRef> ref = ctran::resolveRange(range);
+  if (failed(ref))
+    return emitError(loc, "uses a range whose window is not declared in this program");
+  ctran::RangeOp op = ref->range;
+  if (op.getSize())
+    return op.emitOpError("has a size known at run time, which the host carrier does not lower yet");
+  const machine::Space &space = ref->space;
+  Box box;
+  box.window = constant(windowIndex(ref->window));
+  box.peer = peer(ref->view);
+  box.elementType = cast<MemRefType>(ref->window.getType()).getElementType();
+  box.scratch = ref->window.getRole() == ctran::WindowRole::Scratch;
+
+  Value begin = constant(0), end = constant(space.extent);
+  for (auto [i, index] : llvm::enumerate(op.getIndices()))
+    cut(space.dims[i], indexNumber(index), begin, end);
+  unsigned depth = op.getIndices().size();
+  if (op.getFirst()) {
+    // Boxes of one size, one behind the other: then a step leads from each to the next.
+    Value from = begin, to = end;
+    Value boxes = number(op.getCount());
+    cut(space.dims[depth], indexNumber(op.getFirst()), from, to);
+    for (unsigned i = depth + 1; i < space.dims.size(); ++i) {
+      cut(space.dims[i], constant(0), from, to);
+      boxes = mul(boxes, constant(space.dims[i].size));
+    }
+    machine::ByteBox all = space.locate({}, 0, -1);
+    int64_t leaves = 1;
+    for (const machine::Dim &dim : space.dims)
+      leaves *= dim.size;
+    std::vector<int64_t> path(space.dims.size(), 0);
+    int64_t each = space.locate(path).bytes();
+    if (depth != 0 || space.resident || space.rows != 1 || each * leaves != all.bytes())
+      return op.emitOpError("names boxes that are not equally large and contiguous, which the host "
+                            "carrier cannot step through");
+    box.count = boxes;
+    box.step = constant(each);
+    begin = from;
+    end = to;
+  }
+  Value unit = constant(space.unitBytes);
+  int64_t stored = space.storageBytes();
+  box.offset = space.resident ? constant(0) : mul(begin, unit);
+  box.rows = constant(space.rows);
+  box.stride = constant(space.rows ? stored / space.rows : 0);
+  box.rowBytes = mul(sub(end, begin), unit);
+  return box;
+}
+
+void HostEmitter::fitScratch(ArrayRef<Box *> boxes) {
+  Value bytes;
+  for (Box *box : boxes)
+    if (!box->scratch && !bytes)
+      bytes = total(*box);
+  if (!bytes)
+    return;
+  for (Box *box : boxes)
+    if (box->scratch && cast<arith::ConstantOp>(box->rows.getDefiningOp()).getValue() ==
+                            b.getI64IntegerAttr(1))
+      box->rowBytes = bytes;
+}
+
+FailureOr<Counter> HostEmitter::counter(Value slot) {
+  FailureOr<ctran::SlotRef> ref = ctran::resolveSlot(slot);
+  if (failed(ref))
+    return emitError(loc, "uses slots that are not declared in this program");
+  Counter counter;
+  counter.slots = constant(slotsIndex(ref->slots));
+  counter.peer = peer(ref->view);
+  counter.perRun = ref->slots.getPerRun();
+  counter.generations = ref->slots.getGenerations();
+  Value index = constant(0);
+  unsigned at = 0;
+  for (Value i : ref->slot.getIndices())
+    index = add(mul(index, constant(ref->dims[at++].size)), indexNumber(i));
+  if (ref->slot.getFirst()) {
+    index = add(mul(index, constant(ref->dims[at++].size)), indexNumber(ref->slot.getFirst()));
+    counter.count = number(ref->slot.getCount());
+  }
+  for (; at < ref->dims.size(); ++at) {
+    index = mul(index, constant(ref->dims[at].size));
+    if (counter.count)
+      counter.count = mul(counter.count, constant(ref->dims[at].size));
+  }
+  counter.index = index;
+  return counter;
+}
+
+//===--- tables ------------------------------------------------------------------------------===//
+
+FailureOr<int64_t> HostEmitter::lane(ctran::ScheduleOpInterface op) {
+  int64_t index = 0;
+  if (Value value = op.getLaneIndexValue()) {
+    std::optional<int64_t> constant = ctran::constantOf(value);
+    if (!constant)
+      return op->emitOpError("has a lane index that is not a constant, which the host carrier does "
+                             "not lower yet");
+    index = *constant;
+  }
+  for (auto [i, lane] : llvm::enumerate(plan.lanes))
+    if (lane.kind == op.getLaneKind() && lane.index == index)
+      return int64_t(i);
+  std::string name = llvm::formatv("{0}{1}", ctran::stringifyLaneKind(op.getLaneKind()), index);
+  plan.lanes.push_back({name, op.getLaneKind(), int32_t(index)});
+  return int64_t(plan.lanes.size()) - 1;
+}
+
+static std::string describe(Location loc) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto file = loc->findInstanceOf<FileLineColLoc>())
+    os << file.getFilename().getValue() << ':' << file.getLine() << ':' << file.getColumn();
+  return text;
+}
+
+int64_t HostEmitter::opIndex(ctran::ScheduleOpInterface op) {
+  auto [it, isNew] = opIds.try_emplace(op, plan.ops.size());
+  if (!isNew)
+    return it->second;
+  std::string name = op->getName().stripDialect().str(), collective;
+  auto note = op->getAttrOfType<StringAttr>("note"), of = op->getAttrOfType<StringAttr>("of");
+  if (auto compute = dyn_cast<ctran::ComputeOp>(*op))
+    name = compute.getCallee().str();
+  if (note)
+    name = note.str();
+  if (of)
+    name = of.str() + ": " + name, collective = of.str();
+  plan.ops.push_back({name, describe(op.getLoc()), collective});
+  return it->second;
+}
+
+int64_t HostEmitter::exitIndex() {
+  plan.ops.push_back({"exit", describe(program.getLoc()), ""});
+  return int64_t(plan.ops.size()) - 1;
+}
+
+int64_t HostEmitter::windowIndex(ctran::WindowOp window) {
+  auto [it, isNew] = windowIds.try_emplace(window, plan.windows.size());
+  if (isNew) {
+    auto type = cast<MemRefType>(window.getType());
+    uint64_t bytes = type.getNumElements() * ctran::elementBytes(window);
+    plan.windows.push_back({window.getSym().str(), bytes, int32_t(window.getGenerations()),
+                            window.getRole(), window.getIndex() ? int64_t(*window.getIndex()) : -1,
+                            type});
+  }
+  return it->second;
+}
+
+int64_t HostEmitter::slotsIndex(ctran::SlotsOp slots) {
+  auto [it, isNew] = slotsIds.try_emplace(slots, plan.slots.size());
+  if (isNew) {
+    int64_t count = 1;
+    for (Attribute dim : slots.getDims())
+      count *= cast<ctran::DimAttr>(dim).getSize();
+    plan.slots.push_back({slots.getSym().str(), count, int32_t(slots.getGenerations())});
+  }
+  return it->second;
+}
+
+FailureOr<int64_t> HostEmitter::dtype(Operation *op, Type type) {
+  if (type.isF32()) return ncclxrtF32;
+  if (type.isF64()) return ncclxrtF64;
+  if (type.isBF16()) return ncclxrtBf16;
+  if (type.isF16()) return ncclxrtF16;
+  if (type.isSignlessInteger(32)) return ncclxrtI32;
+  if (type.isSignlessInteger(64)) return ncclxrtI64;
+  return op->emitOpError("reduces elements of type ")
+         << type << "; the runtime has f32, f64, bf16, f16, i32 and i64";
+}
+
+//===--- calls ---------------------------------------------------------------------------------===//
+
+Value HostEmitter::call(StringRef name, ArrayRef<Value> arguments, Type result) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto declared = module.lookupSymbol<func::FuncOp>(name);
+  if (!declared) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    declared = func::FuncOp::create(
+        b, loc, name,
+        b.getFunctionType(TypeRange(ValueRange(arguments)), result ? TypeRange(result) : TypeRange()));
+    declared.setPrivate();
+  }
+  auto made = func::CallOp::create(b, loc, declared, arguments);
+  return result ? made.getResult(0) : Value();
+}

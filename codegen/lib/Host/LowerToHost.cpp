@@ -1,0 +1,358 @@
+//===- LowerToHost.cpp - ctran to integers and runtime calls -----------------------===//
+//
+// One running status is threaded through every call in issue order: the serial form of the program
+// (Theorem 3 of dialect/SPEC.md), which the prover has shown to be free of deadlock. Tokens need no
+// other trace, with one exception: a copy on a nic lane is complete later than its call returns, so
+// an op that waits for such a token first waits for the lane.
+//
+//===----------------------------------------------------------------------===//
+#include "HostEmitter.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/xxhash.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+class Lowering {
+public:
+  Lowering(ctran::ProgramOp program, ModuleOp target)
+      : program(program), target(target), b(target.getContext()), e(b, program, plan) {}
+
+  FailureOr<HostPlan> run();
+
+private:
+  ctran::ProgramOp program;
+  ModuleOp target;
+  HostPlan plan;
+  OpBuilder b;
+  HostEmitter e;
+  Value status;
+  DenseMap<Value, SmallVector<int64_t>> origins; ///< token -> nic lanes whose completion it is
+
+  LogicalResult lowerBlock(Block &block);
+  LogicalResult lowerFor(scf::ForOp loop);
+  LogicalResult lowerIf(scf::IfOp branch);
+  LogicalResult lowerLaneOp(ctran::ScheduleOpInterface op);
+  LogicalResult lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane);
+  LogicalResult lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane);
+  LogicalResult lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane);
+  LogicalResult lowerWait(ctran::WaitOp op, int64_t id, int64_t lane);
+  ArrayRef<int64_t> nicOrigins(Value token);
+  void call(StringRef name, ArrayRef<Value> arguments);
+};
+
+void Lowering::call(StringRef name, ArrayRef<Value> arguments) {
+  SmallVector<Value> all{status, e.exec};
+  llvm::append_range(all, arguments);
+  status = e.call(name, all, b.getI32Type());
+}
+
+/// A token of a nic copy reaches an op through loops and branches. Cycles through a loop's argument
+/// add nothing, so an entry is made before its sources are looked at.
+ArrayRef<int64_t> Lowering::nicOrigins(Value token) {
+  auto [it, isNew] = origins.try_emplace(token);
+  if (!isNew)
+    return it->second;
+  SmallVector<int64_t> lanes;
+  auto from = [&](Value source) {
+    for (int64_t lane : SmallVector<int64_t>(nicOrigins(source)))
+      if (!llvm::is_contained(lanes, lane))
+        lanes.push_back(lane);
+  };
+  if (auto argument = dyn_cast<BlockArgument>(token)) {
+    if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())) {
+      from(loop.getTiedLoopInit(argument)->get());
+      from(loop.getTiedLoopYieldedValue(argument)->get());
+    }
+  } else if (auto loop = token.getDefiningOp<scf::ForOp>()) {
+    unsigned i = cast<OpResult>(token).getResultNumber();
+    from(loop.getInitArgs()[i]);
+    from(loop.getYieldedValues()[i]);
+  } else if (auto branch = token.getDefiningOp<scf::IfOp>()) {
+    unsigned i = cast<OpResult>(token).getResultNumber();
+    from(branch.thenYield().getOperand(i));
+    from(branch.elseYield().getOperand(i));
+  } else if (auto copy = token.getDefiningOp<ctran::CopyOp>()) {
+    if (copy.getLane() == ctran::LaneKind::NIC)
+      if (FailureOr<int64_t> lane = e.lane(copy); succeeded(lane))
+        lanes.push_back(*lane);
+  }
+  return origins[token] = lanes;
+}
+
+LogicalResult Lowering::lowerFor(scf::ForOp loop) {
+  // Token arguments vanish in the running status; numbers stay.
+  SmallVector<Value> inits{status};
+  SmallVector<unsigned> numbers;
+  for (auto [i, init] : llvm::enumerate(loop.getInitArgs()))
+    if (init.getType().isIndex()) {
+      numbers.push_back(i);
+      inits.push_back(e.number(init));
+    }
+  auto lowered = scf::ForOp::create(b, loop.getLoc(), e.number(loop.getLowerBound()),
+                                    e.number(loop.getUpperBound()), e.number(loop.getStep()), inits);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(lowered.getBody());
+    status = lowered.getRegionIterArg(0);
+    e.map(loop.getInductionVar(), lowered.getInductionVar());
+    for (auto [k, i] : llvm::enumerate(numbers))
+      e.map(loop.getRegionIterArg(i), lowered.getRegionIterArg(k + 1));
+    if (failed(lowerBlock(*loop.getBody())))
+      return failure();
+    SmallVector<Value> yielded{status};
+    for (unsigned i : numbers)
+      yielded.push_back(e.number(loop.getYieldedValues()[i]));
+    scf::YieldOp::create(b, loop.getLoc(), yielded);
+  }
+  status = lowered.getResult(0);
+  for (auto [k, i] : llvm::enumerate(numbers))
+    e.map(loop.getResult(i), lowered.getResult(k + 1));
+  return success();
+}
+
+LogicalResult Lowering::lowerIf(scf::IfOp branch) {
+  Value condition = e.number(branch.getCondition());
+  auto lowered = scf::IfOp::create(b, branch.getLoc(), b.getI32Type(), condition, true);
+  for (Type type : branch.getResultTypes())
+    if (!isa<ctran::TokenType>(type))
+      return branch.emitOpError("gives a ") << type << ", but the host carrier passes tokens alone "
+                                            << "out of a branch";
+  Value before = status;
+  auto lower = [&](Region &region, Region &into) -> LogicalResult {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&into.front());
+    status = before;
+    if (!region.empty() && failed(lowerBlock(region.front())))
+      return failure();
+    scf::YieldOp::create(b, branch.getLoc(), status);
+    return success();
+  };
+  if (failed(lower(branch.getThenRegion(), lowered.getThenRegion())) ||
+      failed(lower(branch.getElseRegion(), lowered.getElseRegion())))
+    return failure();
+  status = lowered.getResult(0);
+  return success();
+}
+
+LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
+  FailureOr<Box> source = e.box(op.getSource());
+  if (failed(source))
+    return failure();
+  Value none = e.constant(-1), zero = e.constant(0);
+  for (auto [i, range] : llvm::enumerate(op.getDests())) {
+    FailureOr<Box> dest = e.box(range);
+    if (failed(dest))
+      return failure();
+    Box from = *source, to = *dest;
+    e.fitScratch({&from, &to});
+    SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
+    to.append(arguments);
+    from.append(arguments);
+    bool last = i + 1 == op.getDests().size();
+    if (op.getNotify() && last) {
+      FailureOr<Counter> slot = e.counter(op.getNotify());
+      if (failed(slot))
+        return failure();
+      llvm::append_values(arguments, slot->slots, slot->peer, slot->index);
+    } else {
+      llvm::append_values(arguments, none, none, zero);
+    }
+    call("ncclxrt_copy", arguments);
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane) {
+  SmallVector<Box> sources;
+  for (Value range : op.getSources()) {
+    FailureOr<Box> box = e.box(range);
+    if (failed(box))
+      return failure();
+    sources.push_back(*box);
+  }
+  FailureOr<Box> first = e.box(op.getDests().front());
+  if (failed(first))
+    return failure();
+  FailureOr<int64_t> dtype = e.dtype(op, first->elementType);
+  FailureOr<int64_t> acc = e.dtype(op, op.getAccumulate());
+  if (failed(dtype) || failed(acc))
+    return failure();
+  Box dest = *first;
+  SmallVector<Box *> all{&dest};
+  for (Box &box : sources)
+    all.push_back(&box);
+  e.fitScratch(all);
+  // The runtime takes `count` boxes a step apart and one more.
+  if (sources.size() > 2 || (sources.size() == 2 && sources[1].count))
+    return op.emitOpError("has ") << sources.size()
+           << " sources; the host carrier takes one interval or box and at most one box after it";
+  SmallVector<Value> arguments{e.constant(id), e.constant(lane), e.constant(int64_t(op.getKind())),
+                               e.constant(*dtype), e.constant(*acc)};
+  dest.append(arguments);
+  sources[0].append(arguments);
+  arguments.push_back(sources[0].count ? sources[0].count : e.constant(1));
+  arguments.push_back(sources[0].count ? sources[0].step : e.constant(0));
+  if (sources.size() == 2) {
+    sources[1].append(arguments);
+  } else {
+    arguments.append({e.constant(-1), e.constant(-1)});
+    arguments.append(4, e.constant(0));
+  }
+  call("ncclxrt_reduce", arguments);
+  // Other destinations get the sum from the first one.
+  for (Value range : op.getDests().drop_front()) {
+    FailureOr<Box> more = e.box(range);
+    if (failed(more))
+      return failure();
+    Box to = *more;
+    e.fitScratch({&dest, &to});
+    SmallVector<Value> copy{e.constant(id), e.constant(lane)};
+    to.append(copy);
+    dest.append(copy);
+    llvm::append_values(copy, e.constant(-1), e.constant(-1), e.constant(0));
+    call("ncclxrt_copy", copy);
+  }
+  if (op.getNotify()) {
+    FailureOr<Counter> slot = e.counter(op.getNotify());
+    if (failed(slot))
+      return failure();
+    call("ncclxrt_signal",
+         {e.constant(id), e.constant(lane), slot->slots, slot->peer, slot->index});
+  }
+  return success();
+}
+
+LogicalResult Lowering::lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane) {
+  SmallVector<Value> addresses;
+  for (Value window : op.getArgs()) {
+    auto declared = window.getDefiningOp<ctran::WindowOp>();
+    if (!declared)
+      return op.emitOpError("passes a view to its kernel; the host carrier passes whole windows");
+    addresses.push_back(e.call("ncclxrt_address", {e.exec, e.constant(e.windowIndex(declared))},
+                               b.getI64Type()));
+  }
+  call("ncclxrt_compute_begin", {e.constant(id), e.constant(lane)});
+  // A kernel has no status; it must not run when something before it failed.
+  Value good = arith::CmpIOp::create(
+      b, op.getLoc(), arith::CmpIPredicate::eq, status,
+      arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(0)));
+  auto guarded = scf::IfOp::create(b, op.getLoc(), TypeRange(), good, false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&guarded.getThenRegion().front());
+    e.call(op.getCallee(), addresses, Type());
+  }
+  if (!llvm::is_contained(plan.kernels, op.getCallee()))
+    plan.kernels.push_back(op.getCallee().str());
+  call("ncclxrt_compute_end", {e.constant(id), e.constant(lane)});
+  return success();
+}
+
+LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
+  FailureOr<Counter> slot = e.counter(op.getSlot());
+  if (failed(slot))
+    return failure();
+  // S15: the k-th signal of run e is e*K + k; slots that rotate count the runs of their generation.
+  Value runs = slot->generations == 1
+                   ? e.run()
+                   : e.div(e.run(), e.constant(slot->generations));
+  Value value = e.add(e.mul(runs, e.constant(slot->perRun)), e.number(op.getValue()));
+  call("ncclxrt_wait", {e.constant(id), e.constant(lane), slot->slots, slot->index,
+                        slot->count ? slot->count : e.constant(1), value});
+  return success();
+}
+
+LogicalResult Lowering::lowerLaneOp(ctran::ScheduleOpInterface op) {
+  e.setLocation(op.getLoc());
+  // Proof only: no code, and no order either.
+  if (isa<ctran::SourceOp, ctran::SinkOp>(op))
+    return success();
+  FailureOr<int64_t> lane = e.lane(op);
+  if (failed(lane))
+    return failure();
+  int64_t id = e.opIndex(op);
+  SmallVector<int64_t> pending;
+  for (Value token : op.getAfterTokens())
+    for (int64_t nic : nicOrigins(token))
+      if (!llvm::is_contained(pending, nic))
+        pending.push_back(nic);
+  for (int64_t nic : pending)
+    call("ncclxrt_complete", {e.constant(id), e.constant(nic)});
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](ctran::CopyOp copy) { return lowerCopy(copy, id, *lane); })
+      .Case([&](ctran::ReduceOp reduce) { return lowerReduce(reduce, id, *lane); })
+      .Case([&](ctran::ComputeOp compute) { return lowerCompute(compute, id, *lane); })
+      .Case([&](ctran::SignalOp signal) -> LogicalResult {
+        FailureOr<Counter> slot = e.counter(signal.getSlot());
+        if (failed(slot))
+          return failure();
+        call("ncclxrt_signal",
+             {e.constant(id), e.constant(*lane), slot->slots, slot->peer, slot->index});
+        return success();
+      })
+      .Case([&](ctran::WaitOp wait) { return lowerWait(wait, id, *lane); })
+      .Case([&](ctran::FlushOp) {
+        call("ncclxrt_flush", {e.constant(id), e.constant(*lane)});
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("is not lowered for the host: it has no sizes known at run time");
+      });
+}
+
+LogicalResult Lowering::lowerBlock(Block &block) {
+  for (Operation &op : block) {
+    e.setLocation(op.getLoc());
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (failed(lowerFor(loop)))
+        return failure();
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (failed(lowerIf(branch)))
+        return failure();
+    } else if (auto lane = dyn_cast<ctran::ScheduleOpInterface>(op)) {
+      if (failed(lowerLaneOp(lane)))
+        return failure();
+    } else if (failed(e.lowerScalar(&op))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+FailureOr<HostPlan> Lowering::run() {
+  plan.name = program.getSymName().str();
+  plan.ranks = program.getNumRanks();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  program->print(os, OpPrintingFlags().useLocalScope());
+  b.setInsertionPointToEnd(target.getBody());
+  auto function = func::FuncOp::create(b, program.getLoc(), plan.name,
+                                       b.getFunctionType(b.getI64Type(), b.getI32Type()));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  e.begin(function);
+  status = arith::ConstantOp::create(b, program.getLoc(), b.getI32IntegerAttr(0));
+  if (failed(lowerBlock(program.getBody().front())))
+    return failure();
+  for (auto [i, lane] : llvm::enumerate(plan.lanes))
+    if (lane.kind == ctran::LaneKind::NIC)
+      call("ncclxrt_complete", {e.constant(e.exitIndex()), e.constant(i)});
+  func::ReturnOp::create(b, program.getLoc(), status);
+  if (auto module = program->getParentOfType<ModuleOp>())
+    for (const std::string &kernel : plan.kernels)
+      if (Operation *f = module.lookupSymbol(kernel))
+        f->print(os, OpPrintingFlags().useLocalScope());
+  plan.hash = llvm::xxh3_64bits(text);
+  return plan;
+}
+
+} // namespace
+
+FailureOr<HostPlan> mlir::ncclx::lowerToHost(ctran::ProgramOp program, ModuleOp target) {
+  return Lowering(program, target).run();
+}

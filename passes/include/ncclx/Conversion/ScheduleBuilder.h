@@ -1,0 +1,116 @@
+//===- ScheduleBuilder.h - Writing schedules in C++ ---------------------*- C++ -*-===//
+//
+// What the built-in algorithms are written with, and what a user's own algorithm can be written
+// with: a thin layer over the `ctran` ops that keeps the grid, the carrier and the collective's
+// name, so that an algorithm reads like the text it makes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLX_CONVERSION_SCHEDULEBUILDER_H
+#define NCCLX_CONVERSION_SCHEDULEBUILDER_H
+
+#include "ncclx/CTran/CTran.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace mlir::ctran {
+
+/// How bytes reach a peer, and which lanes carry the ops of one collective.
+struct Carrier {
+  /// Peers' memory is reached by load and store: copies run on a `ce` lane, which completes in
+  /// order. Otherwise they are puts on a `nic` lane, which only issues in order (S9).
+  bool loadStore = true;
+  /// Index of the lanes; collectives that are in flight together take different ones.
+  int64_t index = 0;
+};
+
+/// A coordinate for some of the grid's axes; the others are the own ones.
+using Point = llvm::SmallMapVector<unsigned, Value, 4>;
+
+class ScheduleBuilder {
+public:
+  ScheduleBuilder(OpBuilder &builder, Location loc, ProgramOp program, Carrier carrier = {},
+                  StringRef collective = {});
+
+  OpBuilder &builder;
+  Location loc;
+  ProgramOp program;
+  Carrier carrier;
+  StringAttr of;
+
+  // Numbers (index values; constants fold here so that the text stays short).
+  Value constant(int64_t value);
+  Value add(Value a, Value b);
+  Value add(Value a, int64_t b) { return add(a, constant(b)); }
+  Value sub(Value a, Value b);
+  Value sub(Value a, int64_t b) { return sub(a, constant(b)); }
+  Value rem(Value a, int64_t b);
+
+  // Ranks.
+  Value own(unsigned axis);
+  Value shift(Value coord, Value by);
+  Value shift(Value coord, int64_t by) { return by == 0 ? coord : shift(coord, constant(by)); }
+  int64_t size(unsigned axis) { return program.getAxisSize(axis); }
+  StringRef axisName(unsigned axis);
+  /// The point `shift`ed along `axis` from the own one.
+  Point neighbour(unsigned axis, int64_t by);
+  Value at(Value memory, const Point &peer);
+
+  // Memory.
+  DimAttr boundDim(unsigned axis, Cut cut = Cut::Balanced, int64_t granule = 1);
+  DimAttr freeDim(int64_t size, Cut cut = Cut::Balanced);
+  Value scratch(StringRef name, MemRefType type);
+  Value slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun);
+  Value reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
+                bool resident = false, std::optional<int64_t> extent = std::nullopt);
+  Value range(Value window, ValueRange indices = {});
+  /// The boxes [0, count) of the next dimension.
+  Value interval(Value window, int64_t count);
+  Value slot(Value slots, ValueRange indices = {});
+
+  // Ops on lanes. Each gives its token.
+  struct LaneRef {
+    LaneKind kind;
+    int64_t index;
+  };
+  LaneRef copyLane() { return {carrier.loadStore ? LaneKind::CE : LaneKind::NIC, carrier.index}; }
+  LaneRef controlLane() { return {carrier.loadStore ? LaneKind::CE : LaneKind::Host, carrier.index}; }
+  LaneRef reduceLane() { return {LaneKind::SM, carrier.index}; }
+  Value copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane, StringRef note);
+  Value reduce(ReduceKind kind, Type accumulate, ValueRange sources, Value dest, ValueRange after,
+               StringRef note);
+  Value signal(Value slot, ValueRange after, LaneRef lane, StringRef note);
+  Value wait(Value slot, Value value, ValueRange after, LaneRef lane, StringRef note);
+  Value source(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
+               ValueRange after);
+  Value sink(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
+             ValueRange after);
+
+  // The words that hide the carrier.
+  /// Copies to a peer and raises `arrived` there when the bytes have landed. Token: local completion.
+  Value put(Value source, Value dest, Value arrived, ValueRange after, StringRef note);
+  /// Waits until `slot` says that `value` puts have landed here and are visible.
+  Value arrive(Value slot, Value value, ValueRange after, StringRef note);
+  /// Tells a peer that it may write here.
+  Value ready(Value slot, ValueRange after, StringRef note);
+  /// Waits, on the lane that copies, for a peer's `ready`.
+  Value awaitReady(Value slot, Value value, ValueRange after, StringRef note);
+
+  // Loops.
+  /// for i in [lower, upper): token = body(i, token). Nothing is emitted for an empty range.
+  Value loop(int64_t lower, int64_t upper, Value token,
+             llvm::function_ref<Value(Value iv, Value token)> body);
+  Value loop(Value lower, Value upper, Value token,
+             llvm::function_ref<Value(Value iv, Value token)> body);
+  /// The same for every other member of the group along `axes`: body(its coordinates, token).
+  Value forEachPeer(ArrayRef<unsigned> axes, Value token,
+                    llvm::function_ref<Value(const Point &peer, Value token)> body);
+
+private:
+  Value laneIndex(LaneRef lane);
+  StringAttr str(StringRef text) { return text.empty() ? StringAttr() : builder.getStringAttr(text); }
+  LaneRef proofLane();
+};
+
+} // namespace mlir::ctran
+#endif // NCCLX_CONVERSION_SCHEDULEBUILDER_H

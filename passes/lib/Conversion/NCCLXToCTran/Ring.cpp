@@ -1,0 +1,140 @@
+//===- Ring.cpp - Each member sends to the next alone --------------------------------===//
+//
+// Schedule (b) of the ctran reference, on one axis. reduce_scatter: chunk k starts at member k+1 and
+// collects one contribution a step until it reaches k; it travels through two scratch slots with a
+// credit for each. all_gather: every chunk travels n-1 steps, straight between outputs.
+//
+//===----------------------------------------------------------------------===//
+#include "Algorithms.h"
+
+using namespace mlir;
+using namespace mlir::ctran;
+
+namespace {
+
+constexpr int64_t kScratchSlots = 2;
+
+/// Reduces `in` (cut along `axis`) so that the own chunk's sum lies in `dest`.
+CollectiveEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
+                                 int64_t capacity, Value start, ValueRange outFree) {
+  unsigned axis = c.axes.front();
+  int64_t n = s.size(axis), slotsUsed = std::min(kScratchSlots, n - 1);
+  Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
+  Value window = s.scratch(c.name + ".parts",
+                           MemRefType::get({slotsUsed * capacity}, c.inType.getElementType()));
+  DimAttr slotDim = DimAttr::get(s.builder.getContext(), "", slotsUsed, Cut::Balanced,
+                                 std::max<int64_t>(1, capacity));
+  Value parts = s.reindex(window, std::nullopt, slotDim);
+  Value data = s.slots(c.name + ".rs.data", {}, n - 1);
+  Value credit = s.slots(c.name + ".rs.credit", {}, n - 1);
+  auto chunk = [&](Value k) { // chunk x - k of the own input
+    return s.range(in, s.shift(s.own(axis), s.sub(s.constant(0), k)));
+  };
+  auto part = [&](Value view, Value k) { // slot of the k-th transfer, k = 1, 2, ...
+    return s.range(view, s.rem(s.sub(k, 1), slotsUsed));
+  };
+  // The k-th put carries chunk x-k to the next member's slot for it.
+  auto send = [&](Value source, Value k, ValueRange after) {
+    Value granted = s.awaitReady(s.slot(credit), s.sub(k, slotsUsed), after, "await credit");
+    SmallVector<Value> all(after);
+    all.push_back(granted);
+    return s.put(source, part(s.at(parts, next), k), s.slot(s.at(data, next)), all, "put part");
+  };
+  Value one = s.constant(1);
+  Value sent = send(chunk(one), one, start);
+  // Receive k brings chunk x-k-1; add the own contribution and pass it on.
+  sent = s.loop(1, n - 1, sent, [&](Value k, Value before) {
+    Value here = s.arrive(s.slot(data), k, {}, "await part");
+    Value sum = s.reduce(c.reduce, c.accumulate, {part(parts, k), chunk(s.add(k, 1))},
+                         part(parts, k), {here, start}, "add own");
+    Value passed = send(part(parts, k), s.add(k, 1), {sum});
+    // The slot is free again when what was in it has been passed on. The token of the put before
+    // this one keeps every put's completion on the way to the exit.
+    return s.signal(s.slot(s.at(credit, previous)), {passed, before}, s.controlLane(), "credit");
+  });
+  Value last = s.constant(n - 1);
+  Value here = s.arrive(s.slot(data), last, {}, "await part");
+  SmallVector<Value> after{here, start};
+  llvm::append_range(after, outFree);
+  Value sum = s.reduce(c.reduce, c.accumulate, {part(parts, last), chunk(s.constant(n))}, dest,
+                       after, "add own");
+  Value done = s.signal(s.slot(s.at(credit, previous)), sum, s.controlLane(), "credit");
+  CollectiveEnds ends;
+  ends.outReady = {sum};
+  ends.inFree = {sum, sent};
+  ends.others = {done};
+  return ends;
+}
+
+/// Gathers `out` (cut along one axis), whose own chunk is ready after `have`.
+CollectiveEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
+                             ValueRange outFree) {
+  unsigned axis = c.axes.front();
+  int64_t n = s.size(axis);
+  Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
+  Value rtr = s.slots(c.name + ".ag.ready", {}, 1);
+  Value data = s.slots(c.name + ".ag.data", {}, n - 1);
+  CollectiveEnds ends;
+  ends.others.push_back(s.ready(s.slot(s.at(rtr, previous)), outFree, "ready"));
+  Value granted = s.awaitReady(s.slot(rtr), s.constant(1), have, "await ready");
+  Value got = s.loop(0, n - 1, have, [&](Value step, Value token) {
+    Value chunk = s.shift(s.own(axis), s.sub(s.constant(0), step));
+    Value put = s.put(s.range(out, chunk), s.range(s.at(out, next), chunk),
+                      s.slot(s.at(data, next)), {token, granted}, "put");
+    // After the put, so that its completion, too, reaches the exit.
+    return s.arrive(s.slot(data), s.add(step, 1), put, "await data");
+  });
+  ends.outReady = {got, have};
+  return ends;
+}
+
+} // namespace
+
+CollectiveEnds ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
+  using Kind = CollectiveSpec::Kind;
+  if (c.groupSize(s) == 1)
+    return emitDirect(s, c); // nobody to send to: one copy, or one sum of one operand
+  Views v = makeViews(s, c);
+  SmallVector<Value> own = ownPoint(s, c.axes);
+  switch (c.kind) {
+  case Kind::AllGather: {
+    Value start = s.source(s.range(v.in, own), c.name, own, {}, c.inReady);
+    SmallVector<Value> after(c.outFree);
+    after.push_back(start);
+    Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), after,
+                        {LaneKind::CE, s.carrier.index}, "keep own");
+    CollectiveEnds ends = ringAllGather(s, c, v.out, kept, c.outFree);
+    ends.inFree = {kept};
+    ends.others.push_back(s.sink(s.range(v.out), c.name, {}, {}, ends.outReady));
+    return ends;
+  }
+  case Kind::ReduceScatter: {
+    Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
+    int64_t capacity = pieceCapacity(c.inType, c.dim, c.groupSize(s), 1);
+    CollectiveEnds ends =
+        ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
+    ends.others.push_back(s.sink(s.range(v.out, own), c.name, own, c.axes, ends.outReady));
+    return ends;
+  }
+  case Kind::AllReduce: {
+    Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
+    int64_t capacity = pieceCapacity(c.inType, std::nullopt, c.groupSize(s), flatGranule(c.inType));
+    CollectiveEnds rs =
+        ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
+    // In place, peers overwrite chunks that the own puts may still be reading: tell them only when
+    // those are complete.
+    SmallVector<Value> free(c.outFree);
+    if (c.in == c.out)
+      llvm::append_range(free, rs.inFree);
+    CollectiveEnds ends = ringAllGather(s, c, v.out, rs.outReady.front(), free);
+    ends.inFree = rs.inFree;
+    llvm::append_range(ends.others, rs.others);
+    ends.others.push_back(s.sink(s.range(v.out), c.name, {}, c.axes, ends.outReady));
+    return ends;
+  }
+  case Kind::AllToAll:
+  case Kind::Permute:
+    break; // refused before: chooseable algorithms are checked by the conversion
+  }
+  llvm_unreachable("the conversion asks for a ring of these kinds only");
+}

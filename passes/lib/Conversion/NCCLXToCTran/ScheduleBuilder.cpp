@@ -1,0 +1,247 @@
+//===- ScheduleBuilder.cpp - Writing schedules in C++ ---------------------------===//
+#include "ncclx/Conversion/ScheduleBuilder.h"
+#include "ncclx/CTran/Access.h"
+
+using namespace mlir;
+using namespace mlir::ctran;
+
+ScheduleBuilder::ScheduleBuilder(OpBuilder &builder, Location loc, ProgramOp program,
+                                 Carrier carrier, StringRef collective)
+    : builder(builder), loc(loc), program(program), carrier(carrier), of(str(collective)) {}
+
+//===--- numbers ------------------------------------------------------------------===//
+
+Value ScheduleBuilder::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value ScheduleBuilder::add(Value a, Value b) {
+  auto x = constantOf(a), y = constantOf(b);
+  if (x && y)
+    return constant(*x + *y);
+  if (y && *y == 0)
+    return a;
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+Value ScheduleBuilder::sub(Value a, Value b) {
+  auto x = constantOf(a), y = constantOf(b);
+  if (x && y)
+    return constant(*x - *y);
+  if (y && *y == 0)
+    return a;
+  return arith::SubIOp::create(builder, loc, a, b);
+}
+
+Value ScheduleBuilder::rem(Value a, int64_t b) {
+  if (auto x = constantOf(a); x && *x >= 0)
+    return constant(*x % b);
+  return arith::RemSIOp::create(builder, loc, a, constant(b));
+}
+
+//===--- ranks ----------------------------------------------------------------------===//
+
+StringRef ScheduleBuilder::axisName(unsigned axis) {
+  return cast<GridAxisAttr>(program.getGrid()[axis]).getName();
+}
+
+Value ScheduleBuilder::own(unsigned axis) {
+  StringRef name = axisName(axis);
+  return CoordOp::create(builder, loc, CoordType::get(builder.getContext(), name),
+                         builder.getStringAttr(name));
+}
+
+Value ScheduleBuilder::shift(Value coord, Value by) {
+  return ShiftOp::create(builder, loc, coord.getType(), coord, by);
+}
+
+Point ScheduleBuilder::neighbour(unsigned axis, int64_t by) {
+  Point point;
+  point[axis] = shift(own(axis), by);
+  return point;
+}
+
+Value ScheduleBuilder::at(Value memory, const Point &peer) {
+  SmallVector<Value> point;
+  for (unsigned axis = 0, e = program.getGrid().size(); axis != e; ++axis) {
+    auto it = peer.find(axis);
+    point.push_back(it == peer.end() ? own(axis) : it->second);
+  }
+  return PeerViewOp::create(builder, loc, memory.getType(), memory, point, Value());
+}
+
+//===--- memory ---------------------------------------------------------------------===//
+
+DimAttr ScheduleBuilder::boundDim(unsigned axis, Cut cut, int64_t granule) {
+  return DimAttr::get(builder.getContext(), axisName(axis), size(axis), cut, granule);
+}
+
+DimAttr ScheduleBuilder::freeDim(int64_t size, Cut cut) {
+  return DimAttr::get(builder.getContext(), "", size, cut, 1);
+}
+
+Value ScheduleBuilder::scratch(StringRef name, MemRefType type) {
+  return WindowOp::create(builder, loc, WindowType::get(builder.getContext()), name,
+                          WindowRole::Scratch, IntegerAttr(), 1,
+                          carrier.loadStore ? PeerAccess::LoadStore : PeerAccess::Put, type);
+}
+
+static ArrayAttr dimArray(OpBuilder &builder, ArrayRef<DimAttr> dims) {
+  return builder.getArrayAttr(SmallVector<Attribute>(dims.begin(), dims.end()));
+}
+
+Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun) {
+  return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
+                         dimArray(builder, dims), perRun, 1, 1, SlotScope::System,
+                         Realisation::Counter);
+}
+
+Value ScheduleBuilder::reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
+                               bool resident, std::optional<int64_t> extent) {
+  return ReindexOp::create(builder, loc, window.getType(), window,
+                           along ? builder.getI64IntegerAttr(*along) : IntegerAttr(),
+                           dimArray(builder, dims), resident,
+                           extent ? builder.getI64IntegerAttr(*extent) : IntegerAttr());
+}
+
+Value ScheduleBuilder::range(Value window, ValueRange indices) {
+  return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, indices,
+                         Value(), Value(), Value());
+}
+
+Value ScheduleBuilder::interval(Value window, int64_t count) {
+  return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, ValueRange(),
+                         constant(0), constant(count), Value());
+}
+
+Value ScheduleBuilder::slot(Value slots, ValueRange indices) {
+  return SlotOp::create(builder, loc, SlotType::get(builder.getContext()), slots, indices, Value(),
+                        Value());
+}
+
+//===--- lanes ------------------------------------------------------------------------===//
+
+Value ScheduleBuilder::laneIndex(LaneRef lane) {
+  return lane.index == 0 ? Value() : constant(lane.index);
+}
+
+Value ScheduleBuilder::copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane,
+                            StringRef note) {
+  return CopyOp::create(builder, loc, TokenType::get(builder.getContext()), source, dest, notify,
+                        after, lane.kind, laneIndex(lane), of, str(note));
+}
+
+Value ScheduleBuilder::reduce(ReduceKind kind, Type accumulate, ValueRange sources, Value dest,
+                              ValueRange after, StringRef note) {
+  LaneRef lane = reduceLane();
+  return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), kind, accumulate,
+                          sources, dest, Value(), after, lane.kind, laneIndex(lane), of, str(note));
+}
+
+Value ScheduleBuilder::signal(Value slot, ValueRange after, LaneRef lane, StringRef note) {
+  return SignalOp::create(builder, loc, TokenType::get(builder.getContext()), slot, after, lane.kind,
+                          laneIndex(lane), of, str(note));
+}
+
+Value ScheduleBuilder::wait(Value slot, Value value, ValueRange after, LaneRef lane, StringRef note) {
+  return WaitOp::create(builder, loc, TokenType::get(builder.getContext()), slot, value, after,
+                        lane.kind, laneIndex(lane), of, str(note));
+}
+
+// Source and sink carry no code, so they must lend no order to the ops around them: each stands on
+// a host lane of its own.
+ScheduleBuilder::LaneRef ScheduleBuilder::proofLane() {
+  int64_t used = 0;
+  program.walk([&](Operation *op) { used += isa<SourceOp, SinkOp>(op); });
+  return {LaneKind::Host, (int64_t(1) << 20) + used};
+}
+
+static ArrayAttr axisNames(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
+  SmallVector<StringRef> names;
+  for (unsigned axis : axes)
+    names.push_back(s.axisName(axis));
+  return s.builder.getStrArrayAttr(names);
+}
+
+Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,
+                              ArrayRef<unsigned> summed, ValueRange after) {
+  LaneRef lane = proofLane();
+  return SourceOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
+                          axisNames(*this, summed), range, after, lane.kind, laneIndex(lane), of,
+                          str("given"));
+}
+
+Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
+                            ArrayRef<unsigned> summed, ValueRange after) {
+  LaneRef lane = proofLane();
+  return SinkOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
+                        axisNames(*this, summed), range, after, lane.kind, laneIndex(lane), of,
+                        str("demanded"));
+}
+
+//===--- words that hide the carrier -----------------------------------------------------===//
+
+Value ScheduleBuilder::put(Value source, Value dest, Value arrived, ValueRange after,
+                           StringRef note) {
+  if (!carrier.loadStore)
+    return copy(source, dest, arrived, after, copyLane(), note);
+  // The lane completes in order, so the signal behind the copy is released after it (S17).
+  Value copied = copy(source, dest, Value(), after, copyLane(), note);
+  return signal(arrived, copied, copyLane(), "arrived");
+}
+
+Value ScheduleBuilder::arrive(Value slot, Value value, ValueRange after, StringRef note) {
+  Value waited = wait(slot, value, after, controlLane(), note);
+  if (carrier.loadStore)
+    return waited;
+  LaneRef lane = controlLane();
+  return FlushOp::create(builder, loc, TokenType::get(builder.getContext()), waited, lane.kind,
+                         laneIndex(lane), of, str("flush"));
+}
+
+Value ScheduleBuilder::ready(Value slot, ValueRange after, StringRef note) {
+  return signal(slot, after, controlLane(), note);
+}
+
+Value ScheduleBuilder::awaitReady(Value slot, Value value, ValueRange after, StringRef note) {
+  return wait(slot, value, after, copyLane(), note);
+}
+
+//===--- loops ------------------------------------------------------------------------------===//
+
+Value ScheduleBuilder::loop(int64_t lower, int64_t upper, Value token,
+                            llvm::function_ref<Value(Value, Value)> body) {
+  if (lower >= upper)
+    return token;
+  return loop(constant(lower), constant(upper), token, body);
+}
+
+Value ScheduleBuilder::loop(Value lower, Value upper, Value token,
+                            llvm::function_ref<Value(Value, Value)> body) {
+  auto loop = scf::ForOp::create(builder, loc, lower, upper, constant(1), token);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value next = body(loop.getInductionVar(), loop.getRegionIterArg(0));
+  scf::YieldOp::create(builder, loc, next);
+  return loop.getResult(0);
+}
+
+// The members other than this one, each once: those that differ on axes[i] and perhaps on later
+// axes, for each i.
+Value ScheduleBuilder::forEachPeer(ArrayRef<unsigned> axes, Value token,
+                                   llvm::function_ref<Value(const Point &, Value)> body) {
+  for (size_t lead = 0; lead < axes.size(); ++lead) {
+    Point point;
+    auto nest = [&](auto &&self, size_t at, Value tok) -> Value {
+      if (at == axes.size())
+        return body(point, tok);
+      unsigned axis = axes[at];
+      return loop(at == lead ? 1 : 0, size(axis), tok, [&](Value d, Value inner) {
+        point[axis] = shift(own(axis), d);
+        return self(self, at + 1, inner);
+      });
+    };
+    token = nest(nest, lead, token);
+  }
+  return token;
+}

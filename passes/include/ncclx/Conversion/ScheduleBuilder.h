@@ -64,9 +64,11 @@ public:
   Value reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                 bool resident = false, std::optional<int64_t> extent = std::nullopt);
   Value range(Value window, ValueRange indices = {});
-  /// The boxes [0, count) of the next dimension.
+  /// The boxes [0, count) of the first dimension; in a reduce, all the boxes below them in order.
   Value interval(Value window, int64_t count);
   Value slot(Value slots, ValueRange indices = {});
+  /// The slots [0, count) of the first dimension and all below them.
+  Value slotInterval(Value slots, int64_t count);
 
   // Ops on lanes. Each gives its token.
   struct LaneRef {

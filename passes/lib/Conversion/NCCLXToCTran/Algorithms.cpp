@@ -63,6 +63,14 @@ SmallVector<Value> ctran::pointOf(ScheduleBuilder &s, ArrayRef<unsigned> axes, c
   return out;
 }
 
+SmallVector<Value> ctran::joined(ValueRange a, ValueRange b) {
+  SmallVector<Value> out(a);
+  for (Value v : b)
+    if (!llvm::is_contained(out, v))
+      out.push_back(v);
+  return out;
+}
+
 Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c) {
   switch (c.kind) {
   case CollectiveSpec::Kind::AllGather: {

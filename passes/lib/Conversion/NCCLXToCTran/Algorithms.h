@@ -9,6 +9,9 @@
 
 #include "ncclx/Conversion/ScheduleBuilder.h"
 
+#include <functional>
+#include <string>
+
 namespace mlir::ctran {
 
 struct CollectiveSpec {
@@ -29,20 +32,25 @@ struct CollectiveSpec {
   int64_t groupSize(ScheduleBuilder &s) const;
 };
 
-struct CollectiveEnds {
-  SmallVector<Value> outReady;     ///< the output holds its value, visibly, after these
+/// A collective whose ops have been written up to the point where only waiting is left.
+struct InFlight {
   SmallVector<Value> inFree;       ///< the input may be overwritten after these
   SmallVector<Value> others;       ///< tokens that only the exit needs
+  /// Writes the rest. The output holds its value, visibly, after the tokens given.
+  std::function<SmallVector<Value>()> finish;
+  /// Writes the wait for the chunk that one member contributed, or null: then a chunk is waited for
+  /// with the whole. May be called any number of times before `finish`.
+  std::function<Value(ArrayRef<int64_t> member)> chunk;
 };
 
 /// Direct: every member sends to every other member in one step.
-CollectiveEnds emitDirect(ScheduleBuilder &s, const CollectiveSpec &c);
+InFlight emitDirect(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Ring: n - 1 steps along one axis, each to the next member alone.
 /// all_gather, reduce_scatter and all_reduce over one axis.
-CollectiveEnds emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
+InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
 
-/// Elements of a scratch slot that holds the largest piece of `type` cut as `dims` cut it along
-/// `dim` (nothing: its elements in row-major order).
+/// Elements of a scratch slot that holds the largest piece of `type` cut along `dim` (nothing: its
+/// elements in row-major order) among `members`.
 int64_t pieceCapacity(MemRefType type, std::optional<int64_t> dim, int64_t members, int64_t granule);
 /// Granule of the cuts of a flat tensor: 16 bytes, the widest vector access.
 int64_t flatGranule(MemRefType type);
@@ -50,6 +58,8 @@ int64_t flatGranule(MemRefType type);
 SmallVector<DimAttr> chunkDims(ScheduleBuilder &s, ArrayRef<unsigned> axes, int64_t extent);
 SmallVector<Value> ownPoint(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 SmallVector<Value> pointOf(ScheduleBuilder &s, ArrayRef<unsigned> axes, const Point &point);
+/// `a` and those of `b` that it lacks.
+SmallVector<Value> joined(ValueRange a, ValueRange b);
 
 /// The views of input and output in which the collective's boxes have names.
 struct Views {

@@ -14,8 +14,14 @@ namespace {
 
 constexpr int64_t kScratchSlots = 2;
 
-/// Reduces `in` (cut along `axis`) so that the own chunk's sum lies in `dest`.
-CollectiveEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
+struct RingEnds {
+  Value ready;                ///< the result of this phase is here
+  SmallVector<Value> inFree;  ///< the input has been read
+  SmallVector<Value> others;
+};
+
+/// Reduces `in`, cut along the ring's axis, so that the own chunk lies reduced in `dest`.
+RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
                                  int64_t capacity, Value start, ValueRange outFree) {
   unsigned axis = c.axes.front();
   int64_t n = s.size(axis), slotsUsed = std::min(kScratchSlots, n - 1);
@@ -59,23 +65,18 @@ CollectiveEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Va
   Value sum = s.reduce(c.reduce, c.accumulate, {part(parts, last), chunk(s.constant(n))}, dest,
                        after, "add own");
   Value done = s.signal(s.slot(s.at(credit, previous)), sum, s.controlLane(), "credit");
-  CollectiveEnds ends;
-  ends.outReady = {sum};
-  ends.inFree = {sum, sent};
-  ends.others = {done};
-  return ends;
+  return {sum, {sum, sent}, {done}};
 }
 
 /// Gathers `out` (cut along one axis), whose own chunk is ready after `have`.
-CollectiveEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
+RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
                              ValueRange outFree) {
   unsigned axis = c.axes.front();
   int64_t n = s.size(axis);
   Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
   Value rtr = s.slots(c.name + ".ag.ready", {}, 1);
   Value data = s.slots(c.name + ".ag.data", {}, n - 1);
-  CollectiveEnds ends;
-  ends.others.push_back(s.ready(s.slot(s.at(rtr, previous)), outFree, "ready"));
+  Value told = s.ready(s.slot(s.at(rtr, previous)), outFree, "ready");
   Value granted = s.awaitReady(s.slot(rtr), s.constant(1), have, "await ready");
   Value got = s.loop(0, n - 1, have, [&](Value step, Value token) {
     Value chunk = s.shift(s.own(axis), s.sub(s.constant(0), step));
@@ -84,57 +85,64 @@ CollectiveEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value 
     // After the put, so that its completion, too, reaches the exit.
     return s.arrive(s.slot(data), s.add(step, 1), put, "await data");
   });
-  ends.outReady = {got, have};
-  return ends;
+  return {got, {}, {told, have}};
 }
 
 } // namespace
 
-CollectiveEnds ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
+InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Kind = CollectiveSpec::Kind;
   if (c.groupSize(s) == 1)
-    return emitDirect(s, c); // nobody to send to: one copy, or one sum of one operand
+    return emitDirect(s, c); // nobody to send to: one copy, or a reduction of one operand
   Views v = makeViews(s, c);
   SmallVector<Value> own = ownPoint(s, c.axes);
+  InFlight flight;
+  // A ring moves only while somebody works it: all of its ops stand where it starts.
+  auto finishWith = [&](ValueRange ready) {
+    SmallVector<Value> tokens(ready);
+    flight.finish = [tokens]() { return tokens; };
+  };
   switch (c.kind) {
   case Kind::AllGather: {
     Value start = s.source(s.range(v.in, own), c.name, own, {}, c.inReady);
-    SmallVector<Value> after(c.outFree);
-    after.push_back(start);
-    Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), after,
-                        {LaneKind::CE, s.carrier.index}, "keep own");
-    CollectiveEnds ends = ringAllGather(s, c, v.out, kept, c.outFree);
-    ends.inFree = {kept};
-    ends.others.push_back(s.sink(s.range(v.out), c.name, {}, {}, ends.outReady));
-    return ends;
+    Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
+                        s.controlLane(), "keep own");
+    RingEnds ag = ringAllGather(s, c, v.out, kept, c.outFree);
+    flight.inFree = {kept};
+    flight.others = ag.others;
+    Value demanded = s.sink(s.range(v.out), c.name, {}, {}, {ag.ready, kept});
+    finishWith({ag.ready, kept, demanded});
+    return flight;
   }
   case Kind::ReduceScatter: {
     Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
     int64_t capacity = pieceCapacity(c.inType, c.dim, c.groupSize(s), 1);
-    CollectiveEnds ends =
-        ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
-    ends.others.push_back(s.sink(s.range(v.out, own), c.name, own, c.axes, ends.outReady));
-    return ends;
+    RingEnds rs = ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
+    flight.inFree = rs.inFree;
+    flight.others = rs.others;
+    finishWith({rs.ready, s.sink(s.range(v.out, own), c.name, own, c.axes, rs.ready)});
+    return flight;
   }
   case Kind::AllReduce: {
     Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
     int64_t capacity = pieceCapacity(c.inType, std::nullopt, c.groupSize(s), flatGranule(c.inType));
-    CollectiveEnds rs =
-        ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
+    RingEnds rs = ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
     // In place, peers overwrite chunks that the own puts may still be reading: tell them only when
     // those are complete.
-    SmallVector<Value> free(c.outFree);
-    if (c.in == c.out)
-      llvm::append_range(free, rs.inFree);
-    CollectiveEnds ends = ringAllGather(s, c, v.out, rs.outReady.front(), free);
-    ends.inFree = rs.inFree;
-    llvm::append_range(ends.others, rs.others);
-    ends.others.push_back(s.sink(s.range(v.out), c.name, {}, c.axes, ends.outReady));
-    return ends;
+    RingEnds ag = ringAllGather(s, c, v.out, rs.ready,
+                                c.in == c.out ? joined(c.outFree, rs.inFree)
+                                              : SmallVector<Value>(c.outFree));
+    flight.inFree = rs.inFree;
+    flight.others = rs.others;
+    llvm::append_range(flight.others, ag.others);
+    SmallVector<Value> ready{ag.ready, rs.ready};
+    ready.push_back(s.sink(s.range(v.out), c.name, {}, c.axes, ready));
+    finishWith(ready);
+    return flight;
   }
   case Kind::AllToAll:
   case Kind::Permute:
-    break; // refused before: chooseable algorithms are checked by the conversion
+    break; // the conversion refuses them
   }
-  llvm_unreachable("the conversion asks for a ring of these kinds only");
+  llvm_unreachable("the conversion asks for a ring of the other kinds alone");
 }

@@ -119,6 +119,11 @@ Value ScheduleBuilder::slot(Value slots, ValueRange indices) {
                         Value());
 }
 
+Value ScheduleBuilder::slotInterval(Value slots, int64_t count) {
+  return SlotOp::create(builder, loc, SlotType::get(builder.getContext()), slots, ValueRange(),
+                        constant(0), constant(count));
+}
+
 //===--- lanes ------------------------------------------------------------------------===//
 
 Value ScheduleBuilder::laneIndex(LaneRef lane) {

@@ -1,0 +1,25 @@
+//===- Passes.h - From graphs to schedules -------------------------------*- C++ -*-===//
+#ifndef NCCLX_CONVERSION_PASSES_H
+#define NCCLX_CONVERSION_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "ncclx/CTran/CTran.h"
+
+namespace mlir::func {
+class FuncDialect;
+}
+namespace mlir::linalg {
+class LinalgDialect;
+}
+namespace mlir::memref {
+class MemRefDialect;
+}
+
+namespace mlir::ncclx {
+#define GEN_PASS_DECL
+#include "ncclx/Conversion/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "ncclx/Conversion/Passes.h.inc"
+} // namespace mlir::ncclx
+#endif // NCCLX_CONVERSION_PASSES_H

@@ -1,0 +1,37 @@
+//===- Passes.td - From graphs to schedules ---------------------------------------===//
+#ifndef NCCLX_CONVERSION_PASSES
+#define NCCLX_CONVERSION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
+  let summary = "Turn each bufferized graph into a program that every rank executes";
+  let description = [{
+    Each function with collectives on memrefs becomes a `ctran.program`: buffers become windows, each
+    operation on them a `ctran.compute` of a function of its own, and each collective is written out by
+    its algorithm (`direct` where the op names none). Order follows what each buffer is read and
+    written by, in the order of the function.
+
+    Before:
+    ```mlir
+    func.func @f(%a: memref<4xf32>) -> memref<32xf32> {
+      %r = memref.alloc() : memref<32xf32>
+      ncclx.all_gather %a dim 0 over @g["tp"] into(%r : memref<32xf32>) : memref<4xf32>
+      return %r : memref<32xf32>
+    }
+    ```
+    After: `ctran.program @f` with windows `arg0` and `buf0`, the direct exchange, and `ctran.return`.
+
+    A collective on a part of a buffer, or on a strided view, goes through a window of its own, with a
+    copy before or behind it; a remark says so.
+  }];
+  let options = [
+    Option<"loadStore", "load-store", "bool", "true",
+           "Peers' memory is reached by load and store (false: by puts of a nic lane alone)">
+  ];
+  let dependentDialects = ["::mlir::ctran::CTranDialect", "::mlir::func::FuncDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect"];
+}
+
+#endif

@@ -1,0 +1,530 @@
+//===- NCCLXToCTran.cpp - From a bufferized graph to a program --------------------------===//
+#include "Algorithms.h"
+#include "Kernels.h"
+
+#include "ncclx/Conversion/Passes.h"
+#include "ncclx/NCCLX/NCCLX.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ncclx {
+#define GEN_PASS_DEF_CONVERTNCCLXTOCTRAN
+#include "ncclx/Conversion/Passes.h.inc"
+} // namespace mlir::ncclx
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+bool isBarrier(Operation *op) {
+  return isa<CollectiveOpInterface, FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(op) ||
+         op->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// A buffer and who touched it last, in the order of the function.
+struct Buffer {
+  Value window;
+  MemRefType type;
+  SmallVector<Value> writers; ///< it holds its value after these
+  SmallVector<Value> readers; ///< it may be overwritten after these and the writers
+};
+
+/// A collective that has been started and not finished.
+struct Started {
+  ctran::CollectiveSpec spec;
+  ctran::InFlight flight;
+  Value inRoot, outRoot;
+  SmallVector<int64_t> sizes; ///< of the group's axes
+};
+
+class Converter {
+public:
+  Converter(func::FuncOp function, bool loadStore)
+      : function(function), b(function.getContext()), loadStore(loadStore) {}
+
+  LogicalResult run();
+
+private:
+  func::FuncOp function;
+  OpBuilder b;
+  bool loadStore;
+  ctran::ProgramOp program;
+  GridOp grid;
+  llvm::MapVector<Value, Buffer> buffers;
+  DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
+  SmallVector<Value> exits;
+  SmallVector<Attribute> collectives;
+  int64_t kernels = 0, asyncs = 0;
+  DenseMap<StringRef, int64_t> numbers;
+
+  LogicalResult check();
+  void stageViews();
+  LogicalResult declareBuffers();
+  LogicalResult convertCollective(CollectiveOpInterface op);
+  LogicalResult describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  void finish(Started &s);
+  LogicalResult convertChunk(FinishChunkOp op);
+  LogicalResult convertCall(CallOp op);
+  LogicalResult convertKernel(Operation *&op);
+  void addCompute(Location loc, StringRef callee, ArrayRef<Value> args, ValueRange reads,
+                  ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops, double bytes,
+                  int64_t sms, SmallVector<Value> after, StringRef note);
+
+  SmallVector<Value> readyTokens(Value root);
+  SmallVector<Value> freeTokens(Value root);
+  /// Tokens of the compute lane: it completes in order, so its own ops need none.
+  bool onComputeLane(Value token) {
+    return isa_and_nonnull<ctran::ComputeOp>(token.getDefiningOp());
+  }
+};
+
+//===--- what can be converted -----------------------------------------------------------------===//
+
+LogicalResult Converter::check() {
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("has several blocks; a schedule is made of one");
+  Operation *nested = nullptr;
+  function.walk([&](Operation *op) {
+    if (isa<CollectiveOpInterface, FinishOp, FinishChunkOp>(op) && !nested &&
+        op->getParentOp() != function)
+      nested = op;
+  });
+  if (nested)
+    return nested->emitOpError("stands under ")
+           << nested->getParentOp()->getName()
+           << "; loops with constant bounds are unrolled before this pass, and other control flow "
+              "around collectives is not lowered yet";
+  for (Operation &op : function.getBody().front()) {
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!collective)
+      continue;
+    if (!collective.isBufferForm())
+      return op.emitOpError("works on tensors; run ncclx-bufferize first");
+    GridOp its = lookupGrid(collective);
+    if (grid && its != grid)
+      return op.emitOpError("uses grid ") << its.getSymNameAttr() << ", but another collective of "
+             << "this function uses " << grid.getSymNameAttr() << "; a program has one grid";
+    grid = its;
+  }
+  return success();
+}
+
+/// A whole buffer with the row-major layout of its own type?
+bool isWholeBuffer(Value memref) {
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  return type && type.hasStaticShape() && type.getLayout().isIdentity() && rootOf(memref) == memref &&
+         (isa<BlockArgument>(memref) || memref.getDefiningOp<memref::AllocOp>());
+}
+
+// A collective on part of a buffer, on a reshaped one, or on a global goes through a buffer of its
+// own, so that below this point each box of a window is one.
+void Converter::stageViews() {
+  SmallVector<CollectiveOpInterface> ops;
+  function.walk([&](CollectiveOpInterface op) { ops.push_back(op); });
+  auto packed = [](Value view) {
+    auto type = cast<MemRefType>(view.getType());
+    return MemRefType::get(type.getShape(), type.getElementType());
+  };
+  auto say = [](Operation *op, StringRef which) {
+    remark::missed(op->getLoc(), remark::RemarkOpts::name("CopiedForCollective")
+                                     .category("convert-ncclx-to-ctran"))
+        << remark::add(which.str() + " is not a whole buffer: it goes through one of its own");
+  };
+  for (CollectiveOpInterface op : ops) {
+    b.setInsertionPoint(op);
+    bool aliases = rootOf(op.getInput()) == rootOf(op.getDest()) && !isa<AllReduceOp>(op);
+    if (!isWholeBuffer(op.getInput()) || aliases) {
+      Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(op.getInput()));
+      memref::CopyOp::create(b, op.getLoc(), op.getInput(), buffer);
+      op->setOperand(0, buffer);
+      say(op, "the input");
+    }
+    if (isWholeBuffer(op.getDest()))
+      continue;
+    Value view = op.getDest();
+    b.setInsertionPoint(op);
+    Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(view));
+    op.getDestMutable().assign(buffer);
+    say(op, "the destination");
+    Operation *behind = op;
+    if (Value token = op.getToken())
+      for (Operation *user : llvm::make_early_inc_range(token.getUsers())) {
+        user->replaceUsesOfWith(view, buffer);
+        if (isa<FinishOp>(user))
+          behind = user;
+      }
+    b.setInsertionPointAfter(behind);
+    memref::CopyOp::create(b, op.getLoc(), buffer, view);
+  }
+}
+
+//===--- buffers ------------------------------------------------------------------------------===//
+
+LogicalResult Converter::declareBuffers() {
+  Operation *terminator = function.getBody().front().getTerminator();
+  // What is returned must be a buffer of this function, once: else a copy of it is returned.
+  b.setInsertionPoint(terminator);
+  SmallVector<Value> outputs;
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    if (!type || !type.hasStaticShape())
+      return terminator->emitOpError("returns a ") << operand.get().getType()
+             << "; a schedule returns memrefs of static shape";
+    Value root = operand.get();
+    if (!isWholeBuffer(root) || isa<BlockArgument>(root) || llvm::is_contained(outputs, root)) {
+      Value copy = memref::AllocOp::create(b, terminator->getLoc(),
+                                           MemRefType::get(type.getShape(), type.getElementType()));
+      memref::CopyOp::create(b, terminator->getLoc(), root, copy);
+      operand.set(copy);
+      root = copy;
+    }
+    outputs.push_back(root);
+  }
+  b.setInsertionPointToStart(&program.getBody().front());
+  Value entry = program.getEntry();
+  auto peers = loadStore ? ctran::PeerAccess::LoadStore : ctran::PeerAccess::Put;
+  auto declare = [&](Value root, StringRef name, ctran::WindowRole role,
+                     std::optional<int64_t> index) -> LogicalResult {
+    auto type = dyn_cast<MemRefType>(root.getType());
+    if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+      return emitError(root.getLoc(), "buffer of type ")
+             << root.getType() << ", expected a memref of static shape and row-major layout";
+    bool remote = llvm::any_of(root.getUsers(), [](Operation *user) {
+      return isa<CollectiveOpInterface>(user);
+    });
+    Buffer buffer;
+    buffer.type = type;
+    buffer.window = ctran::WindowOp::create(
+        b, root.getLoc(), ctran::WindowType::get(b.getContext()), name, role,
+        index ? b.getI64IntegerAttr(*index) : IntegerAttr(), 1,
+        remote ? peers : ctran::PeerAccess::None, type);
+    buffer.writers = {entry};
+    buffers.insert({root, buffer});
+    return success();
+  };
+  for (BlockArgument argument : function.getArguments())
+    if (failed(declare(argument, "arg" + std::to_string(argument.getArgNumber()),
+                       ctran::WindowRole::Input, argument.getArgNumber())))
+      return failure();
+  int64_t scratch = 0;
+  for (Operation &op : function.getBody().front()) {
+    auto alloc = dyn_cast<memref::AllocOp>(op);
+    if (!alloc)
+      continue;
+    auto output = llvm::find(outputs, alloc.getResult());
+    LogicalResult made =
+        output != outputs.end()
+            ? declare(alloc, "out" + std::to_string(output - outputs.begin()),
+                      ctran::WindowRole::Output, output - outputs.begin())
+            : declare(alloc, "buf" + std::to_string(scratch++), ctran::WindowRole::Scratch,
+                      std::nullopt);
+    if (failed(made))
+      return failure();
+  }
+  return success();
+}
+
+SmallVector<Value> Converter::readyTokens(Value root) { return buffers[root].writers; }
+
+SmallVector<Value> Converter::freeTokens(Value root) {
+  return ctran::joined(buffers[root].writers, buffers[root].readers);
+}
+
+//===--- collectives ------------------------------------------------------------------------------===//
+
+LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  using Kind = ctran::CollectiveSpec::Kind;
+  StringRef word = op->getName().stripDialect();
+  spec.name = (word + "." + std::to_string(numbers[word]++)).str();
+  for (auto axis : op.getAxes().getAsRange<StringAttr>())
+    spec.axes.push_back(*program.getAxisIndex(axis.getValue()));
+  spec.inType = cast<MemRefType>(op.getInputType());
+  spec.outType = cast<MemRefType>(op.getOutputType());
+  auto reduction = [&](auto reduce) {
+    spec.reduce = static_cast<ctran::ReduceKind>(reduce.getKind());
+    spec.accumulate = reduce.getAccumulate();
+  };
+  if (auto gather = dyn_cast<AllGatherOp>(*op)) {
+    spec.kind = Kind::AllGather;
+    spec.dim = gather.getDim();
+  } else if (auto scatter = dyn_cast<ReduceScatterOp>(*op)) {
+    spec.kind = Kind::ReduceScatter;
+    spec.dim = scatter.getDim();
+    reduction(scatter);
+  } else if (auto reduce = dyn_cast<AllReduceOp>(*op)) {
+    spec.kind = Kind::AllReduce;
+    reduction(reduce);
+  } else if (auto exchange = dyn_cast<AllToAllOp>(*op)) {
+    spec.kind = Kind::AllToAll;
+    spec.dim = exchange.getSplit();
+    spec.concatDim = exchange.getConcat();
+  } else if (auto permute = dyn_cast<PermuteOp>(*op)) {
+    spec.kind = Kind::Permute;
+    if (!permute.getShift())
+      return op->emitOpError("lists pairs, which are not lowered yet; a shift is");
+    if (spec.axes.size() != 1)
+      return op->emitOpError("shifts along ") << spec.axes.size()
+             << " axes at once, which is not lowered yet; a shift along one is";
+    spec.shift = *permute.getShift();
+  } else {
+    return op->emitOpError("is not lowered yet");
+  }
+  return success();
+}
+
+static LogicalResult checkAlgorithm(CollectiveOpInterface op, const ctran::CollectiveSpec &spec) {
+  using Kind = ctran::CollectiveSpec::Kind;
+  bool ring = op.getAlgorithm() == Algorithm::Ring;
+  if (ring && (spec.kind == Kind::AllToAll || spec.kind == Kind::Permute))
+    return op->emitOpError("asks for a ring, which carries all_gather, reduce_scatter and all_reduce");
+  if (ring && spec.axes.size() != 1)
+    return op->emitOpError("asks for a ring over ") << spec.axes.size() << " axes, expected one";
+  if (!op.isReduction())
+    return success();
+  if (ring && spec.accumulate != op.getElementType())
+    return op->emitOpError("asks for a ring that accumulates in ")
+           << spec.accumulate << ", but a ring carries partial results as elements, of type "
+           << op.getElementType() << "; `direct` accumulates in any type";
+  auto order = op->getAttrOfType<ReductionOrderAttr>("order").getValue();
+  if (order != ReductionOrder::Any && order != (ring ? ReductionOrder::Ring : ReductionOrder::Rank))
+    return op->emitOpError("asks for order ")
+           << stringifyReductionOrder(order) << ", but " << (ring ? "a ring" : "direct")
+           << " reduces in order " << (ring ? "ring" : "rank");
+  return success();
+}
+
+LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
+  auto s = std::make_unique<Started>();
+  if (failed(describe(op, s->spec)) || failed(checkAlgorithm(op, s->spec)))
+    return failure();
+  s->inRoot = op.getInput();
+  s->outRoot = op.getDest();
+  s->spec.in = buffers[s->inRoot].window;
+  s->spec.out = buffers[s->outRoot].window;
+  s->spec.inReady = readyTokens(s->inRoot);
+  s->spec.outFree = freeTokens(s->outRoot);
+  bool ring = op.getAlgorithm() == Algorithm::Ring;
+  ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0};
+  ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
+  for (unsigned axis : s->spec.axes)
+    s->sizes.push_back(program.getAxisSize(axis));
+  s->flight = ring ? ctran::emitRing(builder, s->spec) : ctran::emitDirect(builder, s->spec);
+
+  SmallVector<StringAttr> axes(op.getAxes().getAsRange<StringAttr>());
+  collectives.push_back(ctran::CollectiveAttr::get(
+      b.getContext(), s->spec.name, op->getName().stripDialect(), ring ? "ring" : "direct", axes,
+      op.getPayloadBytes()));
+  llvm::append_range(exits, s->flight.others);
+  Buffer &in = buffers[s->inRoot];
+  in.readers = ctran::joined(in.readers, s->flight.inFree);
+  if (!op.isAsync()) {
+    finish(*s);
+    return success();
+  }
+  started[op.getToken()] = std::move(s);
+  return success();
+}
+
+void Converter::finish(Started &s) {
+  Buffer &out = buffers[s.outRoot];
+  out.writers = s.flight.finish();
+  out.readers.clear();
+  // What the input's readers were is still so; in place, the output's new value follows them.
+  if (s.inRoot == s.outRoot)
+    out.readers = s.flight.inFree;
+}
+
+LogicalResult Converter::convertChunk(FinishChunkOp op) {
+  Started &s = *started[op.getToken()];
+  std::optional<int64_t> chunk = getConstantIntValue(op.getChunk());
+  if (!chunk)
+    return op.emitOpError("waits for a chunk whose number is not a constant, which is not lowered yet");
+  Value ready;
+  if (s.flight.chunk) {
+    SmallVector<int64_t> member(s.sizes.size());
+    int64_t rest = *chunk;
+    for (size_t i = s.sizes.size(); i-- > 0; rest /= s.sizes[i])
+      member[i] = rest % s.sizes[i];
+    ready = s.flight.chunk(member);
+  }
+  if (!ready)
+    return op.emitOpError("waits for a chunk of a ring, which is not lowered yet; `direct` is");
+  // The view is read after this token, and the whole of the buffer after its own.
+  Buffer view;
+  view.type = MemRefType();
+  view.writers = {ready};
+  buffers.insert({op.getResult(), view});
+  return success();
+}
+
+//===--- computation ------------------------------------------------------------------------------===//
+
+void Converter::addCompute(Location loc, StringRef callee, ArrayRef<Value> args, ValueRange reads,
+                           ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops,
+                           double bytes, int64_t sms, SmallVector<Value> after, StringRef note) {
+  SmallVector<Value> windows, writes, tokens;
+  for (Value root : args)
+    windows.push_back(buffers[root].window);
+  for (Value root : writeRoots)
+    writes.push_back(ctran::RangeOp::create(b, loc, ctran::RangeType::get(b.getContext()),
+                                            buffers[root].window, ValueRange(), Value(), Value(),
+                                            Value()));
+  for (Value token : after)
+    if (!onComputeLane(token) && !llvm::is_contained(tokens, token))
+      tokens.push_back(token);
+  Value done = ctran::ComputeOp::create(
+      b, loc, ctran::TokenType::get(b.getContext()), callee, windows, reads, writes, tokens,
+      ctran::LaneKind::Compute, Value(), APFloat(flops), APFloat(bytes), sms, StringAttr(),
+      b.getStringAttr(note));
+  for (Value root : readRoots)
+    buffers[root].readers.push_back(done);
+  for (Value root : writeRoots) {
+    buffers[root].writers = {done};
+    buffers[root].readers.clear();
+  }
+}
+
+LogicalResult Converter::convertCall(CallOp op) {
+  SmallVector<Value> args, readRoots, writeRoots, reads, after;
+  for (Value operand : op->getOperands())
+    if (!isWholeBuffer(operand))
+      return op.emitOpError("takes ") << operand.getType()
+             << " that is not a whole buffer; a kernel takes whole buffers";
+  for (Value input : op.getInputs()) {
+    args.push_back(input);
+    readRoots.push_back(input);
+    llvm::append_range(after, readyTokens(input));
+    reads.push_back(ctran::RangeOp::create(b, op.getLoc(), ctran::RangeType::get(b.getContext()),
+                                           buffers[input].window, ValueRange(), Value(), Value(),
+                                           Value()));
+  }
+  for (Value out : op.getOuts()) {
+    args.push_back(out);
+    writeRoots.push_back(out);
+    llvm::append_range(after, freeTokens(out));
+  }
+  addCompute(op.getLoc(), op.getCallee(), args, reads, writeRoots, readRoots, double(op.getFlops()),
+             double(op.getBytes()), op.getSms(), after, op.getCallee());
+  return success();
+}
+
+LogicalResult Converter::convertKernel(Operation *&op) {
+  FailureOr<Kernel> kernel = collectKernel(op, isBarrier);
+  if (failed(kernel))
+    return failure();
+  op = kernel->ops.back();
+  for (Value root : kernel->args)
+    if (!buffers.contains(root))
+      return op->emitOpError("uses a buffer of type ") << root.getType()
+             << " that is neither an argument nor allocated in this function";
+  std::string name =
+      (function.getSymName() + ".k" + std::to_string(kernels++) + "." + kernel->what).str();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(function);
+    outlineKernel(b, *kernel, name).setPrivate();
+  }
+  SmallVector<Value> reads, readRoots, after;
+  for (Value memref : kernel->reads) {
+    Value root = rootOf(memref);
+    readRoots.push_back(root);
+    auto chunk = memref.getDefiningOp<FinishChunkOp>();
+    Value window = buffers[root].window;
+    SmallVector<Value> at;
+    if (chunk) {
+      // The box of the chunk's member, in the view in which the collective wrote it.
+      Started &s = *started[chunk.getToken()];
+      ctran::ScheduleBuilder builder(b, op->getLoc(), program);
+      window = ctran::makeViews(builder, s.spec).out;
+      int64_t rest = *getConstantIntValue(chunk.getChunk());
+      at.resize(s.sizes.size());
+      for (size_t i = s.sizes.size(); i-- > 0; rest /= s.sizes[i])
+        at[i] = builder.constant(rest % s.sizes[i]);
+      llvm::append_range(after, buffers[memref].writers);
+    } else {
+      llvm::append_range(after, readyTokens(root));
+    }
+    reads.push_back(ctran::RangeOp::create(b, op->getLoc(), ctran::RangeType::get(b.getContext()),
+                                           window, at, Value(), Value(), Value()));
+  }
+  for (Value root : kernel->writes)
+    llvm::append_range(after, freeTokens(root));
+  addCompute(op->getLoc(), name, kernel->args, reads, kernel->writes.getArrayRef(), readRoots,
+             kernel->flops, kernel->bytes, /*sms=*/0, after, kernel->what);
+  return success();
+}
+
+LogicalResult Converter::run() {
+  if (failed(check()))
+    return failure();
+  stageViews();
+  b.setInsertionPoint(function);
+  SmallVector<Attribute> axes;
+  for (auto [name, size] : llvm::zip(grid.getAxes().getAsRange<StringAttr>(), grid.getSizes()))
+    axes.push_back(ctran::GridAxisAttr::get(b.getContext(), name.getValue(), size));
+  program = ctran::ProgramOp::create(b, function.getLoc(), function.getSymName(), StringAttr(),
+                                     b.getArrayAttr(axes), b.getArrayAttr({}), UnitAttr());
+  Block &block = program.getBody().emplaceBlock();
+  block.addArgument(ctran::TokenType::get(b.getContext()), function.getLoc());
+  if (failed(declareBuffers()))
+    return failure();
+
+  b.setInsertionPointToEnd(&block);
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (Operation *op = &function.getBody().front().front(); op != terminator; op = op->getNextNode()) {
+    LogicalResult done = success();
+    if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+      done = convertCollective(collective);
+    else if (auto chunk = dyn_cast<FinishChunkOp>(op))
+      done = convertChunk(chunk);
+    else if (auto wait = dyn_cast<FinishOp>(op))
+      finish(*started[wait.getToken()]);
+    else if (auto call = dyn_cast<CallOp>(op))
+      done = convertCall(call);
+    else if (!isa<memref::AllocOp, memref::DeallocOp>(op) && !isScaffold(op))
+      done = convertKernel(op);
+    if (failed(done))
+      return failure();
+  }
+  // The exit needs every token that nothing else waits for.
+  SmallVector<Value> unused;
+  for (Operation &op : block)
+    for (Value result : op.getResults())
+      if (isa<ctran::TokenType>(result.getType()) && result.use_empty())
+        unused.push_back(result);
+  for (auto &[root, buffer] : buffers)
+    if (buffer.window)
+      for (Value token : buffer.writers)
+        if (!llvm::is_contained(unused, token) && token != program.getEntry())
+          unused.push_back(token);
+  ctran::ReturnOp::create(b, terminator->getLoc(), unused);
+  program.setCollectivesAttr(b.getArrayAttr(collectives));
+  function.erase();
+  return success();
+}
+
+struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXToCTran> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      bool communicates = false;
+      function.walk([&](CollectiveOpInterface) { communicates = true; });
+      if (communicates)
+        functions.push_back(function);
+    }
+    for (func::FuncOp function : functions)
+      if (failed(Converter(function, loadStore).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

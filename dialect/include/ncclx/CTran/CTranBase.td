@@ -110,10 +110,12 @@ def CTran_DimAttr : CTran_Attr<"Dim", "dim"> {
   let description = [{
     Bound to a grid axis (`axis` names it, `size` is the axis's size) or free (`axis = ""`). `cut`
     says how the dimension divides the piece of the dimension before it, in multiples of `granule`
-    units: see `machine::Partition`.
+    units: see `machine::Partition`. In a list of dimensions it is written short: the axis and `=`
+    when bound, the size, the cut when not `balanced`, the granule when not 1.
 
     ```mlir
-    #ctran.dim<axis = "tp", size = 8, cut = chunked, granule = 1>
+    #ctran.dim<axis = "tp", size = 8, cut = chunked, granule = 1>   // alone
+    ["tp" = 8 chunked, 4 granule 16]                                // in a list
     ```
   }];
   let parameters = (ins StringRefParameter<"axis, or empty">:$axis, "int64_t":$size,
@@ -137,7 +139,8 @@ def CTran_CollectiveAttr : CTran_Attr<"Collective", "collective"> {
                         StringRefParameter<"algorithm">:$algorithm,
                         ArrayRefParameter<"::mlir::StringAttr", "axes">:$axes,
                         "int64_t":$bytes);
-  let assemblyFormat = "`<` $name `,` $kind `,` $algorithm `,` `[` $axes `]` `,` $bytes `>`";
+  let assemblyFormat = "`<` $name `,` $kind `,` $algorithm `,` custom<Axes>($axes) `,` $bytes `>`";
+  let genVerifyDecl = 1;
 }
 def CTran_CollectiveArrayAttr : TypedArrayAttrBase<CTran_CollectiveAttr, "collectives">;
 

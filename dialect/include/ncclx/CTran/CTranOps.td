@@ -11,6 +11,8 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
+def CTran_Order : Resource<"::mlir::ctran::Order">;
+
 class CTran_Op<string mnemonic, list<Trait> traits = []> : Op<CTran_Dialect, mnemonic, traits>;
 
 //===--- structure ------------------------------------------------------------------===//
@@ -21,7 +23,7 @@ def CTran_ProgramOp : CTran_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     The block's only argument is the entry token (S22); `ctran.return` takes the exit tokens.
 
     ```mlir
-    ctran.program @ag grid [#ctran.axis<"x" = 8>] {
+    ctran.program @ag grid ["x" = 8] {
     ^bb0(%entry: !ctran.token):
       ...
       ctran.return %done : !ctran.token
@@ -34,7 +36,7 @@ def CTran_ProgramOp : CTran_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     UnitAttr:$rx_visible);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `grid` $grid (`rx_visible` $rx_visible^)? (`collectives` $collectives^)?
+    $sym_name `grid` custom<Grid>($grid) (`rx_visible` $rx_visible^)? (`collectives` $collectives^)?
     attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -55,19 +57,34 @@ def CTran_ReturnOp : CTran_Op<"return", [Terminator, HasParent<"ProgramOp">]> {
   let assemblyFormat = "($exits^ `:` type($exits))? attr-dict";
 }
 
-def CTran_CoordOp : CTran_Op<"coord", [Pure]> {
+def CTran_CoordOp : CTran_Op<"coord", [Pure,
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "Take the own coordinate on an axis";
+  let description = [{
+    ```mlir
+    %x = ctran.coord "x"
+    ```
+  }];
   let arguments = (ins StrAttr:$axis);
   let results = (outs CTran_CoordType:$result);
-  let assemblyFormat = "$axis attr-dict `:` type($result)";
+  let assemblyFormat = "$axis attr-dict";
   let hasVerifier = 1;
 }
 
 def CTran_ShiftOp : CTran_Op<"shift", [Pure, AllTypesMatch<["coord", "result"]>]> {
   let summary = "Move along a cyclic axis: the only symmetric use of a coordinate (S2)";
+  let description = [{
+    The amount is taken modulo the size of the axis and may be negative.
+
+    ```mlir
+    %right = ctran.shift %x by %c1 : !ctran.coord<"x">
+    ```
+  }];
   let arguments = (ins CTran_CoordType:$coord, Index:$amount);
   let results = (outs CTran_CoordType:$result);
   let assemblyFormat = "$coord `by` $amount attr-dict `:` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def CTran_CoordValueOp : CTran_Op<"coord_value", [Pure]> {
@@ -87,7 +104,8 @@ def CTran_TableOp : CTran_Op<"table", [Pure]> {
 
 //===--- memory ---------------------------------------------------------------------===//
 
-def CTran_WindowOp : CTran_Op<"window", []> {
+def CTran_WindowOp : CTran_Op<"window", [HasParent<"ProgramOp">,
+    MemoryEffects<[MemWrite<CTran_Order>]>]> {
   let summary = "Declare memory that every rank has (S5)";
   let description = [{
     `type` is the static memref that the memory holds, row-major. An input or output has the
@@ -104,7 +122,7 @@ def CTran_WindowOp : CTran_Op<"window", []> {
     TypeAttrOf<AnyMemRef>:$type);
   let results = (outs CTran_WindowType:$result);
   let assemblyFormat = [{
-    $sym $role ($index^)? (`generations` $generations^)? (`peers` $peers^)? attr-dict `:` $type
+    $sym `` $role ($index^)? (`generations` $generations^)? (`peers` `` $peers^)? attr-dict `:` $type
   }];
   let hasVerifier = 1;
 }
@@ -118,26 +136,27 @@ def CTran_ReindexOp : CTran_Op<"reindex", [Pure]> {
     of the dimension that is cut; without `resident`, `extent` is the window's own.
 
     ```mlir
-    %o = ctran.reindex %out along 0 [#ctran.dim<axis = "x", size = 8, cut = chunked, granule = 1>]
+    %o = ctran.reindex %out along 0 ["x" = 8 chunked]
     ```
   }];
   let arguments = (ins CTran_WindowType:$window, OptionalAttr<I64Attr>:$along,
     CTran_DimArrayAttr:$dims, UnitAttr:$resident, OptionalAttr<I64Attr>:$extent);
   let results = (outs CTran_WindowType:$result);
   let assemblyFormat = [{
-    $window (`along` $along^)? $dims (`resident` $resident^)? (`extent` $extent^)? attr-dict
+    $window (`along` $along^)? custom<Dims>($dims) (`resident` $resident^)? (`extent` $extent^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 
-def CTran_SlotsOp : CTran_Op<"slots", []> {
+def CTran_SlotsOp : CTran_Op<"slots", [HasParent<"ProgramOp">,
+    MemoryEffects<[MemWrite<CTran_Order>]>]> {
   let summary = "Declare monotone 64-bit counters (S14)";
   let description = [{
     `dims` is the index space (empty: one counter); `per_run` is K, the number of signals each slot
     receives in one run, which every wait value counts in (S15); the prover checks it.
 
     ```mlir
-    %data = ctran.slots "c0.data" [#ctran.dim<axis = "x", size = 8, cut = balanced, granule = 1>] per_run 1
+    %data = ctran.slots "c0.data" ["x" = 8] per_run 1
     ```
   }];
   let arguments = (ins StrAttr:$sym, CTran_DimArrayAttr:$dims, I64Attr:$per_run,
@@ -147,8 +166,8 @@ def CTran_SlotsOp : CTran_Op<"slots", []> {
     DefaultValuedAttr<CTran_RealisationAttr, "::mlir::ctran::Realisation::Counter">:$realisation);
   let results = (outs CTran_SlotsType:$result);
   let assemblyFormat = [{
-    $sym $dims `per_run` $per_run (`writers` $writers^)? (`generations` $generations^)?
-    (`scope` $scope^)? (`realisation` $realisation^)? attr-dict
+    $sym custom<Dims>($dims) `per_run` $per_run (`writers` $writers^)? (`generations` $generations^)?
+    (`scope` `` $scope^)? (`realisation` `` $realisation^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -161,14 +180,15 @@ def CTran_PeerViewOp : CTran_Op<"peer_view", [Pure, AttrSizedOperandSegments,
     which makes the program asymmetric.
 
     ```mlir
-    %w = ctran.peer_view %out at (%px, %y) : !ctran.window at !ctran.coord<"x">, !ctran.coord<"y">
+    %w = ctran.peer_view %out at (%px : "x", %y : "y") : !ctran.window
+    %r = ctran.peer_view %out at rank %n : !ctran.window
     ```
   }];
   let arguments = (ins AnyTypeOf<[CTran_WindowType, CTran_SlotsType]>:$memory,
     Variadic<CTran_CoordType>:$point, Optional<Index>:$rank);
   let results = (outs AnyTypeOf<[CTran_WindowType, CTran_SlotsType]>:$result);
   let assemblyFormat = [{
-    $memory (`at` `(` $point^ `)`)? (`rank` $rank^)? attr-dict `:` type($memory) (`at` type($point)^)?
+    $memory `at` custom<Point>($point, type($point), $rank) attr-dict `:` type($memory)
   }];
   let hasVerifier = 1;
 }
@@ -178,10 +198,12 @@ def CTran_RangeOp : CTran_Op<"range", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     ```mlir
     %all = ctran.range %out
-    %mine = ctran.range %out[%x] : !ctran.coord<"x">
-    %some = ctran.range %tmp from %lo size %n : index
-    %part = ctran.range %out[%x] sized %count : !ctran.coord<"x">
+    %mine = ctran.range %out[%x : "x", %j]
+    %some = ctran.range %tmp from %lo size %n
+    %part = ctran.range %out[%x : "x"] sized %count
     ```
+    A coordinate names its axis; a number stands alone. An interval of a bound dimension that starts
+    at a coordinate goes round the axis.
   }];
   let arguments = (ins CTran_WindowType:$window,
     Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
@@ -189,8 +211,8 @@ def CTran_RangeOp : CTran_Op<"range", [Pure, AttrSizedOperandSegments]> {
     Optional<CTran_SizeType>:$size);
   let results = (outs CTran_RangeType:$result);
   let assemblyFormat = [{
-    $window (`[` $indices^ `]`)? (`from` $first^ `size` $count)? (`sized` $size^)? attr-dict
-    (`:` type($indices)^)? (`from` type($first)^)?
+    $window `` custom<Indices>($indices, type($indices))
+    `` custom<Interval>($first, type($first), $count) (`sized` $size^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -199,17 +221,18 @@ def CTran_SlotOp : CTran_Op<"slot", [Pure, AttrSizedOperandSegments]> {
   let summary = "Name one slot, or an interval of slots for a wait";
   let description = [{
     ```mlir
-    %s = ctran.slot %data[%x] : !ctran.coord<"x">
-    %all = ctran.slot %data from %zero size %n from index
+    %s = ctran.slot %data[%x : "x"]
+    %all = ctran.slot %data from %zero size %n
     ```
+    Fewer indices than dimensions name all slots below, for a wait.
   }];
   let arguments = (ins CTran_SlotsType:$slots,
     Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
     Optional<AnyTypeOf<[Index, CTran_CoordType]>>:$first, Optional<Index>:$count);
   let results = (outs CTran_SlotType:$result);
   let assemblyFormat = [{
-    $slots (`[` $indices^ `]`)? (`from` $first^ `size` $count)? attr-dict
-    (`:` type($indices)^)? (`from` type($first)^)?
+    $slots `` custom<Indices>($indices, type($indices))
+    `` custom<Interval>($first, type($first), $count) attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -242,7 +265,7 @@ def CTran_CopyOp : CTran_LaneOp<"copy"> {
     CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let assemblyFormat = [{
-    $source `to` $dests (`notify` $notify^)? (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict
+    $source `to` $dests (`notify` $notify^)? (`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict
   }];
 }
 
@@ -263,12 +286,13 @@ def CTran_ReduceOp : CTran_LaneOp<"reduce"> {
     CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let assemblyFormat = [{
-    $kind `accumulate` $accumulate $sources `into` $dests (`notify` $notify^)? (`after` $after^)?
-    `on` $lane (`[` $lane_index^ `]`)? attr-dict
+    `` $kind `accumulate` $accumulate $sources `into` $dests (`notify` $notify^)? (`after` $after^)?
+    `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict
   }];
 }
 
-def CTran_ComputeOp : CTran_LaneOp<"compute"> {
+def CTran_ComputeOp : CTran_LaneOp<"compute", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Call a kernel on windows, with what it reads, writes and costs declared";
   let description = [{
     `callee` is a function of this module over static memrefs, one for each window of `args`.
@@ -284,8 +308,8 @@ def CTran_ComputeOp : CTran_LaneOp<"compute"> {
     F64Attr:$flops, F64Attr:$bytes, I64Attr:$sms,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let assemblyFormat = [{
-    $callee `(` $args `)` (`reads` $reads^)? (`writes` $writes^)? (`after` $after^)?
-    `on` $lane (`[` $lane_index^ `]`)? `flops` $flops `bytes` $bytes `sms` $sms attr-dict
+    $callee `` `(` $args `)` (`reads` $reads^)? (`writes` $writes^)? (`after` $after^)?
+    `on` `` $lane (`` `[` $lane_index^ `]`)? `flops` $flops `bytes` $bytes `sms` $sms attr-dict
   }];
 }
 
@@ -294,7 +318,7 @@ def CTran_SignalOp : CTran_LaneOp<"signal"> {
   let arguments = (ins CTran_SlotType:$slot, Variadic<CTran_TokenType>:$after,
     CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
-  let assemblyFormat = "$slot (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict";
+  let assemblyFormat = "$slot (`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict";
 }
 
 def CTran_WaitOp : CTran_LaneOp<"wait"> {
@@ -307,7 +331,7 @@ def CTran_WaitOp : CTran_LaneOp<"wait"> {
     CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let assemblyFormat = [{
-    $slot `>` `=` $value (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict
+    $slot ` ` `>` `` `=` $value (`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict
   }];
 }
 
@@ -315,7 +339,7 @@ def CTran_FlushOp : CTran_LaneOp<"flush"> {
   let summary = "Make the landings this lane has awaited visible to every agent of the rank (S21)";
   let arguments = (ins Variadic<CTran_TokenType>:$after, CTran_LaneKindAttr:$lane,
     Optional<Index>:$lane_index, OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
-  let assemblyFormat = "(`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict";
+  let assemblyFormat = "(`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict";
 }
 
 def CTran_CountOp : CTran_LaneOp<"count"> {
@@ -324,30 +348,33 @@ def CTran_CountOp : CTran_LaneOp<"count"> {
     CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let results = (outs CTran_SizeType:$size, CTran_TokenType:$done);
-  let assemblyFormat = "$source `max` $max (`after` $after^)? `on` $lane (`[` $lane_index^ `]`)? attr-dict";
+  let assemblyFormat = "$source `max` $max (`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict";
 }
 
 //===--- what a box is said to hold (proof only) ---------------------------------------===//
 
 class CTran_LabelOp<string mnemonic> : CTran_LaneOp<mnemonic> {
   let arguments = (ins StrAttr:$value, Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
-    DefaultValuedAttr<StrArrayAttr, "{}">:$summed, CTran_RangeType:$range,
+    DefaultValuedAttr<StrArrayAttr, "{}">:$summed,
+    DefaultValuedAttr<StrArrayAttr, "{}">:$shared, CTran_RangeType:$range,
     Variadic<CTran_TokenType>:$after, CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let assemblyFormat = [{
-    $range `holds` $value (`[` $indices^ `]`)? (`summed` $summed^)? (`after` $after^)?
-    `on` $lane (`[` $lane_index^ `]`)? attr-dict (`:` type($indices)^)?
+    $range `holds` $value `` custom<Indices>($indices, type($indices)) (`summed` $summed^)?
+    (`shared` $shared^)?
+    (`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict
   }];
 }
 def CTran_SourceOp : CTran_LabelOp<"source"> {
   let summary = "Say what a box holds from here on (proof only; no code)";
   let description = [{
     The box holds `value[indices]`, a piece of a global array whose leading dimensions are the axes
-    that neither `indices` nor `summed` mentions, at the own coordinates. With `summed` it is this
-    rank's contribution to a sum over those axes (S8).
+    that nothing of `indices`, `summed`, `shared` and the box's inner dimensions mentions, at the own
+    coordinates. With `summed` it is this rank's contribution to a sum over those axes; along the
+    `shared` axes every rank means the same value (S8).
 
     ```mlir
-    %t = ctran.source %mine holds "c0" [%x] after %entry on host : !ctran.coord<"x">
+    %t = ctran.source %mine holds "c0"[%x : "x"] after %entry on host
     ```
   }];
 }

@@ -102,8 +102,10 @@ enum class OpKind : uint8_t {
 };
 
 /// What a box is said to hold (S8). The values of one collective live in a global array `name`
-/// whose leading dimensions are the grid's axes that neither `path` nor `summed` mentions (there the
-/// own coordinate is meant), followed by `path` and the box's own inner dimensions.
+/// whose leading dimensions are the grid's axes that nothing of `path`, `summed`, `shared` and the
+/// box's own inner dimensions mentions (there the own coordinate is meant), followed by `path` and
+/// the box's inner dimensions. So the whole of a gathered window is name[x..] with an empty path,
+/// and the whole input of an all_to_all needs the path [own x]: name[x][x'..].
 /// Source: the box holds name[path]; with `summed` axes, this rank's contribution to the sum over
 /// those axes. Sink: the box must hold name[path], with the contribution of every rank along `summed`
 /// exactly once.
@@ -111,6 +113,7 @@ struct ValueLabel {
   unsigned name = 0;              ///< index into Schedule::valueNames
   std::vector<Index> path;
   std::vector<unsigned> summed;   ///< axes
+  std::vector<unsigned> shared;   ///< axes along which every rank means the same value (a broadcast)
 };
 
 /// Where an op came from, for witnesses and traces.
@@ -155,6 +158,9 @@ struct Slots {
   std::vector<Dim> dims;
   int64_t writers = 1;
   int64_t generations = 1;
+  /// Signals that a run adds to each slot it uses (K of S15); -1: counted from the stream. A wait for
+  /// k in the i-th run that uses the slot's generation waits for i*K + k.
+  int64_t perRun = -1;
   enum class Realisation : uint8_t { Counter, Inband, Consume, Event } realisation = Realisation::Counter;
 };
 

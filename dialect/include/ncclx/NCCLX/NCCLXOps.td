@@ -1,0 +1,322 @@
+//===- NCCLXOps.td - The ops of the ncclx dialect -------------------------===//
+
+#ifndef NCCLX_NCCLX_NCCLXOPS_TD
+#define NCCLX_NCCLX_NCCLXOPS_TD
+
+include "ncclx/NCCLX/NCCLXBase.td"
+include "ncclx/NCCLX/NCCLXInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
+
+def NCCLX_Effects : DeclareOpInterfaceMethods<MemoryEffectsOpInterface>;
+def NCCLX_SymbolUser : DeclareOpInterfaceMethods<SymbolUserOpInterface>;
+
+//===--- Grid -------------------------------------------------------------===//
+
+def NCCLX_GridOp : NCCLX_Op<"grid", [Symbol]> {
+  let summary = "Name the ranks by their coordinates on named axes";
+  let description = [{
+    Ranks are numbered row-major over the axes: on `["dp" = 2, "tp" = 4]` rank 5 is dp 1, tp 1.
+
+    ```mlir
+    ncclx.grid @g ["dp" = 2, "tp" = 4]
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    StrArrayAttr:$axes,          // grid C1, C2
+    DenseI64ArrayAttr:$sizes,    // grid C3, C4, C5
+    OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "$sym_name custom<GridAxes>($axes, $sizes) attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The number of ranks: the product of all axes.
+    int64_t getNumRanks();
+    /// The size of the axis, or nothing if the grid has no such axis.
+    std::optional<int64_t> getAxisSize(::llvm::StringRef axis);
+    /// The number of members of a group over `axes`, which the grid must have.
+    int64_t getGroupSize(::mlir::ArrayAttr axes);
+    /// The ranks of the group over `axes` that `rank` belongs to, in member order.
+    ::llvm::SmallVector<int64_t> getGroup(::mlir::ArrayAttr axes, int64_t rank);
+  }];
+}
+
+//===--- Collectives ------------------------------------------------------===//
+
+// The five collectives differ in `params` and in `words`, the middle of their syntax.
+class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
+    : NCCLX_Op<mnemonic, [AttrSizedResultSegments, NCCLX_Effects, NCCLX_SymbolUser,
+        DeclareOpInterfaceMethods<NCCLX_CollectiveOpInterface, ["verifyGroup"]>]> {
+  let arguments = !con((ins NCCLX_Data:$input), params, // collective C1, C2
+    (ins FlatSymbolRefAttr:$grid,                       // collective C7
+         StrArrayAttr:$axes,                            // collective C6, C7
+         Optional<NCCLX_Data>:$dest,                    // collective C3, C4, C8
+         OptionalAttr<NCCLX_AlgorithmAttr>:$algorithm));
+  let results = (outs Optional<AnyRankedTensor>:$result, Optional<NCCLX_TokenType>:$token); // collective C3, C5
+  let assemblyFormat = "$input " # words # [{
+    `over` $grid `` $axes (`algorithm` $algorithm^)? (`into` `(` $dest^ `:` type($dest) `)`)?
+    custom<Async>(type($token)) attr-dict `:` type($input) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
+      getCollectiveEffects(*this, effects);
+    }
+    ::llvm::LogicalResult $cppClass::verifySymbolUses(::mlir::SymbolTableCollection &tables) {
+      return verifyCollectiveSymbols(*this, tables);
+    }
+  }];
+}
+
+// Kind, accumulation type and order are always written: there is no default.
+defvar NCCLX_reductionParams = (ins
+  NCCLX_ReductionKindAttr:$kind, TypeAttr:$accumulate, NCCLX_ReductionOrderAttr:$order); // reduction C1
+defvar NCCLX_reductionWords = "$kind `accumulate` $accumulate `order` $order ";
+
+def NCCLX_AllGatherOp : NCCLX_CollectiveOp<"all_gather", (ins I64Attr:$dim), "`dim` $dim "> {
+  let summary = "Gather the slices of all members on every member";
+  let description = [{
+    The slices stand one after the other in `dim`, in member order.
+
+    ```mlir
+    %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<32x8xf32>
+    ```
+    ```
+    member 0: [a]             [a b c]
+    member 1: [b]      ->     [a b c]
+    member 2: [c]             [a b c]
+    ```
+    The size N need not be a multiple of the n members: each contributes c = ceil(N/n) rows, of which member
+    r's are rows [r*c, min((r+1)*c, N)) of the result; rows behind those are padding and not read.
+  }];
+  let extraClassDeclaration = "std::optional<int64_t> getChunkDim() { return getDim(); }";
+}
+
+def NCCLX_ReduceScatterOp : NCCLX_CollectiveOp<"reduce_scatter",
+    !con((ins I64Attr:$dim), NCCLX_reductionParams), !strconcat("`dim` $dim ", NCCLX_reductionWords)> {
+  let summary = "Reduce the inputs of all members and give each member a slice";
+  let description = [{
+    ```mlir
+    %r = ncclx.reduce_scatter %a dim 0 sum accumulate f32 order any over @g["tp"]
+         : tensor<32x8xbf16> -> tensor<4x8xbf16>
+    ```
+    ```
+    member 0: [a0 a1 a2]             [a0+b0+c0]
+    member 1: [b0 b1 b2]      ->     [a1+b1+c1]
+    member 2: [c0 c1 c2]             [a2+b2+c2]
+    ```
+    Uneven sizes are cut as in `all_gather`; padding rows of the result are unspecified. The order of
+    reduction is part of the meaning: see `order` in SPEC.md.
+  }];
+  let extraClassDeclaration = "bool isReduction() { return true; }";
+}
+
+def NCCLX_AllReduceOp : NCCLX_CollectiveOp<"all_reduce", NCCLX_reductionParams, NCCLX_reductionWords> {
+  let summary = "Reduce the inputs of all members on every member";
+  let description = [{
+    ```mlir
+    %r = ncclx.all_reduce %a sum accumulate f32 order rank over @g["dp"] : tensor<7xf32> -> tensor<7xf32>
+    ```
+    ```
+    member 0: [a]             [a+b+c]
+    member 1: [b]      ->     [a+b+c]
+    member 2: [c]             [a+b+c]
+    ```
+    The destination may be the input itself. All members get the same bits.
+  }];
+  let extraClassDeclaration = "bool isReduction() { return true; }";
+}
+
+def NCCLX_AllToAllOp : NCCLX_CollectiveOp<"all_to_all", (ins I64Attr:$split, I64Attr:$concat),
+    "`split` $split `concat` $concat "> {
+  let summary = "Send a different slice to each member";
+  let description = [{
+    The input is cut into n equal slices in dimension `split`; member i's slice j goes to member j, which
+    puts it at place i in dimension `concat`.
+
+    ```mlir
+    %r = ncclx.all_to_all %a split 1 concat 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x2xf32>
+    ```
+    ```
+    member 0: [a0 a1 a2]             [a0 b0 c0]
+    member 1: [b0 b1 b2]      ->     [a1 b1 c1]
+    member 2: [c0 c1 c2]             [a2 b2 c2]
+    ```
+  }];
+  let extraClassDeclaration = "std::optional<int64_t> getChunkDim() { return getConcat(); }";
+}
+
+def NCCLX_PermuteOp : NCCLX_CollectiveOp<"permute",
+    (ins OptionalAttr<I64Attr>:$shift,               // permute C1
+         OptionalAttr<DenseI64ArrayAttr>:$pairs),    // permute C1, C2, C3
+    "custom<PermuteMap>($shift, $pairs) "> {
+  let summary = "Send the whole input to one other member";
+  let description = [{
+    `shift k`: member i sends to member (i + k) mod n. `pairs`: the sends are listed as source -> target; a
+    member that is no source sends nothing, one that is no target receives zeros.
+
+    ```mlir
+    %r = ncclx.permute %a shift -1 over @g["pp"] : tensor<4xf32> -> tensor<4xf32>
+    %s = ncclx.permute %a pairs [0 -> 1, 1 -> 2] over @g["pp"] : tensor<4xf32> -> tensor<4xf32>
+    ```
+    ```
+    member 0: [a]                                [0]
+    member 1: [b]      pairs [0 -> 1, 1 -> 2]    [a]
+    member 2: [c]                                [b]
+    ```
+  }];
+  let extraClassDeclaration = [{
+    /// The member that `member` receives from in a group of `numMembers`, or nothing (it gets zeros).
+    std::optional<int64_t> getSource(int64_t member, int64_t numMembers);
+    /// The member that `member` sends to in a group of `numMembers`, or nothing.
+    std::optional<int64_t> getTarget(int64_t member, int64_t numMembers);
+  }];
+}
+
+//===--- Asynchrony, on tensors -------------------------------------------===//
+
+def NCCLX_StartOp : NCCLX_Op<"start", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "Start one collective";
+  let description = [{
+    The region holds one collective and yields its result.
+
+    ```mlir
+    %f = ncclx.start {
+      %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<32x8xf32>
+      ncclx.yield %r : tensor<32x8xf32>
+    } : !ncclx.future<tensor<32x8xf32>>
+    ```
+  }];
+  let results = (outs NCCLX_Future:$future); // start C2
+  let regions = (region SizedRegion<1>:$body);   // start C1
+  let assemblyFormat = "$body attr-dict `:` type($future)";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The one collective. Valid once the op is verified.
+    CollectiveOpInterface getCollective();
+  }];
+}
+
+def NCCLX_YieldOp : NCCLX_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"StartOp">]> {
+  let summary = "End the region of a start";
+  let description = "See `ncclx.start`.";
+  let arguments = (ins AnyRankedTensor:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def NCCLX_AwaitOp : NCCLX_Op<"await", [AttrSizedOperandSegments, NCCLX_Effects]> {
+  let summary = "Wait for a started collective, or for one member's chunk of it";
+  let description = [{
+    A future is awaited whole exactly once on every path, and any number of times by chunk before that.
+    Chunk i is the slice of the result that group member i contributed (all_gather, all_to_all); `of` is the
+    number of members and `dim` the dimension of the cut. Where the slices are not all of one size, the chunk
+    has a dynamic size in `dim`.
+
+    `keeping` names tensors that are in flight, so that bufferization does not write into their buffers
+    before the await. `ncclx-expand-futures` adds what is missing.
+
+    ```mlir
+    %c = ncclx.await %f chunk %i of 8 dim 0 : !ncclx.future<tensor<32x8xf32>> -> tensor<4x8xf32>
+    %v = ncclx.await %f keeping(%a : tensor<4x8xf32>) : !ncclx.future<tensor<32x8xf32>> -> tensor<32x8xf32>
+    ```
+  }];
+  let arguments = (ins
+    NCCLX_Future:$future,
+    Optional<Index>:$chunk,        // chunk C1, C2
+    OptionalAttr<I64Attr>:$count,  // chunk C3
+    OptionalAttr<I64Attr>:$dim,    // chunk C4
+    Variadic<AnyRankedTensor>:$keeping);
+  let results = (outs AnyRankedTensor:$result); // await C1, chunk C5
+  let assemblyFormat = [{
+    $future (`chunk` $chunk^ `of` $count `dim` $dim)?
+    (`keeping` `(` $keeping^ `:` type($keeping) `)`)? attr-dict `:` type($future) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===--- Asynchrony, below futures ----------------------------------------===//
+
+def NCCLX_FinishOp : NCCLX_Op<"finish", [NCCLX_Effects]> {
+  let summary = "Wait for a collective in flight";
+  let description = [{
+    Below the level of futures an asynchronous collective is the collective itself with a token (`async`): its
+    result is the tensor in flight, and `finish` takes both. In memref form there is no result, and the
+    destination's memory is defined from here on.
+
+    ```mlir
+    %r, %t = ncclx.all_gather %a dim 0 over @g["tp"] into(%d : tensor<32x8xf32>) async
+             : tensor<4x8xf32> -> tensor<32x8xf32>
+    %v = ncclx.finish %t, %r keeping(%a : tensor<4x8xf32>) : tensor<32x8xf32> -> tensor<32x8xf32>
+
+    %u = ncclx.all_gather %m dim 0 over @g["tp"] into(%w : memref<32x8xf32>) async : memref<4x8xf32>
+    ncclx.finish %u, %w keeping(%m : memref<4x8xf32>) : memref<32x8xf32>
+    ```
+  }];
+  let arguments = (ins NCCLX_TokenType:$token, NCCLX_Data:$in_flight, Variadic<NCCLX_Data>:$keeping);
+  let results = (outs Optional<AnyRankedTensor>:$result); // finish C1, C2
+  let assemblyFormat = [{
+    $token `,` $in_flight (`keeping` `(` $keeping^ `:` type($keeping) `)`)? attr-dict
+    `:` type($in_flight) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def NCCLX_FinishChunkOp : NCCLX_Op<"finish_chunk", [NCCLX_Effects,
+    DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
+  let summary = "Wait for one member's chunk of a collective in flight";
+  let description = [{
+    The result is the chunk: a tensor, or in memref form a view of the destination, and the only one through
+    which the destination may be read before the `finish`.
+
+    ```mlir
+    %c = ncclx.finish_chunk %t, %r[%i] of 8 dim 0 : tensor<32x8xf32> -> tensor<4x8xf32>
+    %v = ncclx.finish_chunk %u, %w[%i] of 8 dim 0
+         : memref<32x8xf32> -> memref<4x8xf32, strided<[8, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins
+    NCCLX_TokenType:$token, NCCLX_Data:$in_flight,
+    Index:$chunk,      // chunk C2
+    I64Attr:$count,    // chunk C3
+    I64Attr:$dim);     // chunk C4
+  let results = (outs NCCLX_Data:$result); // chunk C5
+  let assemblyFormat = [{
+    $token `,` $in_flight `[` $chunk `]` `of` $count `dim` $dim attr-dict
+    `:` type($in_flight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===--- Computation ------------------------------------------------------===//
+
+def NCCLX_CallOp : NCCLX_Op<"call", [AttrSizedOperandSegments, NCCLX_Effects, NCCLX_SymbolUser]> {
+  let summary = "Run an opaque kernel whose cost is declared";
+  let description = [{
+    `callee` is a function of this module: the body that the host backend and the interpreter run. Passes
+    treat the call as opaque and believe the declared cost (floating-point operations, bytes moved to and
+    from memory, SMs occupied; 0 SMs means as many as there are). On tensors it is a function of its operands
+    alone. In memref form the operands are read and `outs` is written; the callee then takes both.
+
+    ```mlir
+    %o = ncclx.call @attention(%q, %k) {flops = 4096, bytes = 512, sms = 16}
+         : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    ncclx.call @attention(%q, %k) outs(%o : memref<8x8xf32>) {flops = 4096, bytes = 512, sms = 16}
+         : (memref<8x8xf32>, memref<8x8xf32>) -> ()
+    ```
+  }];
+  let arguments = (ins
+    FlatSymbolRefAttr:$callee,                          // call C1, C2
+    Variadic<AnyType>:$inputs, Variadic<AnyStridedMemRef>:$outs, // call C3
+    I64Attr:$flops, I64Attr:$bytes, I64Attr:$sms);      // call C4
+  let results = (outs Variadic<AnyRankedTensor>:$results); // call C3
+  let assemblyFormat = [{
+    $callee `(` $inputs `)` (`outs` `(` $outs^ `:` type($outs) `)`)? attr-dict
+    `:` functional-type($inputs, $results)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // NCCLX_NCCLX_NCCLXOPS_TD

@@ -1,0 +1,113 @@
+// RUN: ncclx-opt %s | FileCheck %s
+// RUN: ncclx-opt %s | ncclx-opt | FileCheck %s
+// RUN: ncclx-opt %s --mlir-print-op-generic | ncclx-opt | FileCheck %s
+// RUN: ncclx-opt %s --emit-bytecode | ncclx-opt | FileCheck %s
+// RUN: ncclx-opt %s --verify-roundtrip -o /dev/null
+
+// CHECK: ncclx.grid @g ["dp" = 2, "tp" = 4]
+ncclx.grid @g ["dp" = 2, "tp" = 4]
+
+// CHECK-LABEL: @tensors
+func.func @tensors(%a: tensor<4x8xf32>, %b: tensor<32x8xbf16>, %i: index) {
+  // CHECK: ncclx.all_gather %{{.*}} dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x8xf32>
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x8xf32>
+  // CHECK: ncclx.all_gather %{{.*}} dim 1 over @g["tp", "dp"] algorithm ring : tensor<4x8xf32> -> tensor<4x64xf32>
+  %1 = ncclx.all_gather %a dim 1 over @g["tp", "dp"] algorithm ring : tensor<4x8xf32> -> tensor<4x64xf32>
+  // CHECK: ncclx.reduce_scatter %{{.*}} dim 0 sum accumulate f32 order any over @g["tp"] : tensor<32x8xbf16> -> tensor<8x8xbf16>
+  %2 = ncclx.reduce_scatter %b dim 0 sum accumulate f32 order any over @g["tp"] : tensor<32x8xbf16> -> tensor<8x8xbf16>
+  %d = tensor.empty() : tensor<4x8xf32>
+  // CHECK: ncclx.all_reduce %{{.*}} max accumulate f64 order ring over @g["dp"] into(%{{.*}} : tensor<4x8xf32>) : tensor<4x8xf32> -> tensor<4x8xf32>
+  %3 = ncclx.all_reduce %a max accumulate f64 order ring over @g["dp"] into(%d : tensor<4x8xf32>) : tensor<4x8xf32> -> tensor<4x8xf32>
+  // CHECK: ncclx.all_to_all %{{.*}} split 1 concat 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x2xf32>
+  %4 = ncclx.all_to_all %a split 1 concat 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x2xf32>
+  // CHECK: ncclx.permute %{{.*}} shift -1 over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %5 = ncclx.permute %a shift -1 over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  // CHECK: ncclx.permute %{{.*}} pairs [0 -> 1, 1 -> 3] over @g["tp"]
+  %6 = ncclx.permute %a pairs [0 -> 1, 1 -> 3] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  // CHECK: ncclx.permute %{{.*}} pairs [] over @g["tp"]
+  %7 = ncclx.permute %a pairs [] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// CHECK-LABEL: @futures
+func.func @futures(%a: tensor<4x8xf32>, %i: index) -> tensor<16x8xf32> {
+  // CHECK: %[[F:.+]] = ncclx.start {
+  // CHECK-NEXT: %[[R:.+]] = ncclx.all_gather
+  // CHECK-NEXT: ncclx.yield %[[R]] : tensor<16x8xf32>
+  // CHECK-NEXT: } : !ncclx.future<tensor<16x8xf32>>
+  %f = ncclx.start {
+    %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x8xf32>
+    ncclx.yield %r : tensor<16x8xf32>
+  } : !ncclx.future<tensor<16x8xf32>>
+  // CHECK: ncclx.await %[[F]] chunk %{{.*}} of 4 dim 0 : !ncclx.future<tensor<16x8xf32>> -> tensor<4x8xf32>
+  %c = ncclx.await %f chunk %i of 4 dim 0 : !ncclx.future<tensor<16x8xf32>> -> tensor<4x8xf32>
+  // CHECK: ncclx.await %[[F]] keeping(%{{.*}} : tensor<4x8xf32>) : !ncclx.future<tensor<16x8xf32>> -> tensor<16x8xf32>
+  %v = ncclx.await %f keeping(%a : tensor<4x8xf32>) : !ncclx.future<tensor<16x8xf32>> -> tensor<16x8xf32>
+  return %v : tensor<16x8xf32>
+}
+
+// A chunk of an uneven gather has a size known at run time.
+// CHECK-LABEL: @uneven
+func.func @uneven(%a: tensor<3x8xf32>, %i: index) -> tensor<10x8xf32> {
+  %f = ncclx.start {
+    %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<3x8xf32> -> tensor<10x8xf32>
+    ncclx.yield %r : tensor<10x8xf32>
+  } : !ncclx.future<tensor<10x8xf32>>
+  // CHECK: -> tensor<?x8xf32>
+  %c = ncclx.await %f chunk %i of 4 dim 0 : !ncclx.future<tensor<10x8xf32>> -> tensor<?x8xf32>
+  %v = ncclx.await %f : !ncclx.future<tensor<10x8xf32>> -> tensor<10x8xf32>
+  return %v : tensor<10x8xf32>
+}
+
+// Sizes of zero and one, and a scalar.
+// CHECK-LABEL: @small
+func.func @small(%a: tensor<0x8xf32>, %b: tensor<1xi64>, %c: tensor<f16>) {
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<0x8xf32> -> tensor<0x8xf32>
+  %1 = ncclx.all_gather %b dim 0 over @g["tp"] : tensor<1xi64> -> tensor<1xi64>
+  %2 = ncclx.all_reduce %c min accumulate f16 order rank over @g["tp"] : tensor<f16> -> tensor<f16>
+  // CHECK-COUNT-2: ncclx.all_gather
+  // CHECK: ncclx.all_reduce
+  return
+}
+
+// CHECK-LABEL: @in_flight
+func.func @in_flight(%a: tensor<4x8xf32>, %d: tensor<16x8xf32>, %i: index) -> tensor<16x8xf32> {
+  // CHECK: %[[R:.+]], %[[T:.+]] = ncclx.all_gather %{{.*}} dim 0 over @g["tp"] into(%{{.*}} : tensor<16x8xf32>) async : tensor<4x8xf32> -> tensor<16x8xf32>
+  %r, %t = ncclx.all_gather %a dim 0 over @g["tp"] into(%d : tensor<16x8xf32>) async : tensor<4x8xf32> -> tensor<16x8xf32>
+  // CHECK: ncclx.finish_chunk %[[T]], %[[R]][%{{.*}}] of 4 dim 0 : tensor<16x8xf32> -> tensor<4x8xf32>
+  %c = ncclx.finish_chunk %t, %r[%i] of 4 dim 0 : tensor<16x8xf32> -> tensor<4x8xf32>
+  // CHECK: ncclx.finish %[[T]], %[[R]] keeping(%{{.*}} : tensor<4x8xf32>) : tensor<16x8xf32> -> tensor<16x8xf32>
+  %v = ncclx.finish %t, %r keeping(%a : tensor<4x8xf32>) : tensor<16x8xf32> -> tensor<16x8xf32>
+  return %v : tensor<16x8xf32>
+}
+
+// CHECK-LABEL: @buffers
+func.func @buffers(%a: memref<4x8xf32>, %d: memref<16x8xf32>, %i: index) {
+  // CHECK: ncclx.all_gather %{{.*}} dim 0 over @g["tp"] into(%{{.*}} : memref<16x8xf32>) : memref<4x8xf32>{{$}}
+  ncclx.all_gather %a dim 0 over @g["tp"] into(%d : memref<16x8xf32>) : memref<4x8xf32>
+  // CHECK: ncclx.all_reduce %[[A:.+]] sum accumulate f32 order any over @g["tp"] into(%[[A]] : memref<4x8xf32>) : memref<4x8xf32>
+  ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] into(%a : memref<4x8xf32>) : memref<4x8xf32>
+  // CHECK: %[[T:.+]] = ncclx.all_gather %{{.*}} into(%{{.*}} : memref<16x8xf32>) async : memref<4x8xf32>
+  %t = ncclx.all_gather %a dim 0 over @g["tp"] into(%d : memref<16x8xf32>) async : memref<4x8xf32>
+  // CHECK: ncclx.finish_chunk %[[T]], %{{.*}}[%{{.*}}] of 4 dim 0 : memref<16x8xf32> -> memref<4x8xf32, strided<[8, 1], offset: ?>>
+  %c = ncclx.finish_chunk %t, %d[%i] of 4 dim 0 : memref<16x8xf32> -> memref<4x8xf32, strided<[8, 1], offset: ?>>
+  // CHECK: ncclx.finish %[[T]], %{{.*}} keeping(%{{.*}} : memref<4x8xf32>) : memref<16x8xf32>
+  ncclx.finish %t, %d keeping(%a : memref<4x8xf32>) : memref<16x8xf32>
+  return
+}
+
+func.func private @kernel(%a: tensor<8xf32>, %s: f32) -> tensor<8xf32> {
+  return %a : tensor<8xf32>
+}
+func.func private @buffer_kernel(%a: memref<8xf32>, %s: f32, %o: memref<8xf32>) {
+  return
+}
+
+// CHECK-LABEL: @calls
+func.func @calls(%a: tensor<8xf32>, %m: memref<8xf32>, %s: f32) -> tensor<8xf32> {
+  // CHECK: ncclx.call @kernel(%{{.*}}, %{{.*}}) {bytes = 64 : i64, flops = 8 : i64, sms = 1 : i64} : (tensor<8xf32>, f32) -> tensor<8xf32>
+  %r = ncclx.call @kernel(%a, %s) {flops = 8, bytes = 64, sms = 1} : (tensor<8xf32>, f32) -> tensor<8xf32>
+  // CHECK: ncclx.call @buffer_kernel(%{{.*}}, %{{.*}}) outs(%{{.*}} : memref<8xf32>)
+  ncclx.call @buffer_kernel(%m, %s) outs(%m : memref<8xf32>) {flops = 8, bytes = 64, sms = 1} : (memref<8xf32>, f32) -> ()
+  return %r : tensor<8xf32>
+}

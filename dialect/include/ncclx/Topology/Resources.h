@@ -33,8 +33,8 @@ struct Resource {
 struct Route {
   std::vector<unsigned> resources;
   Rational latencyNs;
-  /// The rate of a lone transfer. Below the resources' least capacity only where the planes of a
-  /// bundle are unequal.
+  /// The rate of a lone transfer. Below the resources' least capacity where the planes of a bundle
+  /// are unequal, and for a copy within one HBM, which reads and writes each byte.
   Rational cap;
 };
 
@@ -63,8 +63,9 @@ public:
   [[nodiscard]] const RankResources &rank(unsigned rank) const { return perRank[rank]; }
   /// The best route: scale-up links (nvlink, xgmi, shm) before PCI before the network, then fewest
   /// links, then widest, then lowest node. Never through another rank: forwarding is a schedule's
-  /// choice. std::nullopt if there is none. From a rank to itself: no resources, zero latency, and
-  /// the rank's own memory (in copied bytes) as cap where it is known.
+  /// choice. std::nullopt if there is none. It holds the memories at both ends too (HBM, or a host's
+  /// memory), each once. From a rank to itself: its memory alone, where its rate is known (else no
+  /// resources and a cap of zero, which then means "no limit known"); zero latency.
   std::optional<Route> route(unsigned source, unsigned destination);
   /// The rate of a lone transfer, zero if there is no route.
   Rational bandwidth(unsigned source, unsigned destination);

@@ -1,0 +1,45 @@
+//===- Make.h - Constants per generation, and makers ------------*- C++ -*-===//
+#ifndef NCCLX_TOPOLOGY_MAKE_H
+#define NCCLX_TOPOLOGY_MAKE_H
+
+#include "ncclx/Topology/Topology.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace mlir::ncclx::topology {
+
+/// A GPU as the world sells it, with its links. dialect/lib/Topology/Constants.cpp holds the table
+/// and the source of each number.
+struct KnownGpu {
+  GpuModel model;
+  LinkKind linkKind = LinkKind::nvlink;
+  Rates linkPerWire; ///< bytes/s of one NVLink or xGMI link, one direction
+  uint16_t pciVendor = 0;
+  llvm::ArrayRef<uint16_t> pciDevices;
+};
+const std::vector<KnownGpu> &knownGpus();
+/// By PCI ids; null if unknown.
+const KnownGpu *findGpu(uint16_t pciVendor, uint16_t pciDevice);
+/// By name ("H200-SXM"); null if unknown.
+const KnownGpu *findGpu(llvm::StringRef modelName);
+/// The most common of an architecture ("sm_90" -> H100-SXM): an assumption to be reported. Null if
+/// unknown.
+const KnownGpu *guessGpu(llvm::StringRef arch);
+
+/// Assumed latency of one link, in nanoseconds (see Constants.cpp).
+Rational defaultLatencyNs(LinkKind kind);
+
+/// Processes on one machine. Every transfer is a copy through the host's memory.
+struct ProcessHost {
+  std::string name = "host0";
+  unsigned ranks = 1;
+  unsigned cores = 1;
+  Rational coreF32Flops = 0, coreBf16Flops = 0; ///< FLOP/s of one core; 0: unknown
+  Rational memoryBytesPerSec = 0;   ///< copied bytes/s of the whole machine; must be positive
+  Rational coreCopyBytesPerSec = 0; ///< copied bytes/s of one core; must be positive
+  Rational latencyNs = 200;         ///< one rank's store seen by another
+};
+Topology makeProcessHost(const ProcessHost &host);
+
+} // namespace mlir::ncclx::topology
+
+#endif // NCCLX_TOPOLOGY_MAKE_H

@@ -1,0 +1,108 @@
+//===- Resources.h - Routes over shared resources ---------------*- C++ -*-===//
+//
+// What a discrete-event clock needs: a flat list of resources with capacities, and for each pair of
+// ranks the resources that a transfer holds. Shares are the clock's business (max-min fair).
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLX_TOPOLOGY_RESOURCES_H
+#define NCCLX_TOPOLOGY_RESOURCES_H
+
+#include "ncclx/Topology/Topology.h"
+#include <map>
+#include <utility>
+
+namespace mlir::ncclx::topology {
+
+enum class ResourceKind {
+  link,       ///< one direction of a link or bundle of links; bytes/s
+  node,       ///< what may pass through a node (a host's memory); bytes/s
+  hbm,        ///< a GPU's memory; bytes/s, reads and writes together
+  compute,    ///< SMs of a GPU or cores of a host; SM- or core-seconds per second
+  copyEngine, ///< one copy engine; bytes/s (the widest of the GPU's links)
+};
+
+struct Resource {
+  std::string name; ///< "gpu0->nvswitch", "host0.cores", "gpu3.hbm"
+  ResourceKind kind = ResourceKind::link;
+  Rational capacity; ///< units per second, see ResourceKind
+};
+
+/// A transfer of b bytes from one rank to another takes `latencyNs` plus the time that b bytes take
+/// at a rate r, where r <= `cap` and each resource named is held for r bytes/s while it runs. No
+/// resource is named twice.
+struct Route {
+  std::vector<unsigned> resources;
+  Rational latencyNs;
+  /// The rate of a lone transfer. Below the resources' least capacity where the planes of a bundle
+  /// are unequal, and for a copy within one HBM, which reads and writes each byte.
+  Rational cap;
+};
+
+/// What a rank computes with.
+struct RankResources {
+  unsigned compute = 0; ///< shared by all processes of a host; own for a GPU
+  Rational units;       ///< most units one kernel of the rank uses (SMs; 1 core)
+  Rational f32PerUnit;  ///< FLOP/s of one unit
+  Rational bf16PerUnit; ///< FLOP/s of one unit
+  /// HBM, or the host's memory node; -1 if its rate is unknown.
+  int memory = -1;
+  /// How much of `memory` a byte read or written takes: 1 for HBM, 1/2 for a memory node, whose
+  /// throughput counts copied bytes (each read once and written once).
+  Rational memoryPerByte;
+  std::vector<unsigned> copyEngines; ///< empty for a process
+  unsigned powerCapWatts = 0;        ///< 0: unknown
+};
+
+/// The resources of one topology at one rate. Holds a reference: the topology must outlive it and
+/// must have validated without errors. route() caches, so one object belongs to one thread.
+class ResourceModel {
+public:
+  ResourceModel(const Topology &topology, Rate rate);
+
+  [[nodiscard]] const std::vector<Resource> &resources() const { return list; }
+  [[nodiscard]] const RankResources &rank(unsigned rank) const { return perRank[rank]; }
+  /// The best route: scale-up links (nvlink, xgmi, shm) before PCI before the network, then fewest
+  /// links, then widest, then lowest node. Never through another rank: forwarding is a schedule's
+  /// choice. std::nullopt if there is none. It holds the memories at both ends too (HBM, or a host's
+  /// memory), each once. From a rank to itself: its memory alone, where its rate is known (else no
+  /// resources and a cap of zero, which then means "no limit known"); zero latency.
+  std::optional<Route> route(unsigned source, unsigned destination);
+  /// The rate of a lone transfer, zero if there is no route.
+  Rational bandwidth(unsigned source, unsigned destination);
+  /// Latency of the route; std::nullopt if there is none.
+  std::optional<Rational> latencyNs(unsigned source, unsigned destination);
+  /// How `source` may reach the memory of `destination`.
+  Reach reachability(unsigned source, unsigned destination);
+
+private:
+  struct Edge {
+    unsigned to;
+    unsigned resource;
+    LinkKind kind;
+    Rational bandwidth, latencyNs;
+    std::vector<unsigned> links; ///< of the topology, by index
+  };
+  struct Found {
+    Route route;
+    Reach reach = Reach::none;
+  };
+  void buildGraph();
+  void buildRanks();
+  Found search(unsigned source, unsigned destination) const;
+  const Found &find(unsigned source, unsigned destination);
+  Rational planeCap(const std::vector<const Edge *> &path) const;
+
+  const Topology &topo;
+  Rate rate;
+  std::vector<Resource> list;
+  std::vector<RankResources> perRank;
+  std::vector<unsigned> group;        ///< node -> vertex (bundles are one vertex)
+  std::vector<std::vector<Edge>> out; ///< by vertex
+  std::vector<int> throughResource;   ///< by vertex, -1: no limit
+  std::vector<int> vertexRank;        ///< by vertex, -1: not a rank's
+  std::map<std::pair<unsigned, unsigned>, Found> cache;
+};
+
+} // namespace mlir::ncclx::topology
+
+#endif // NCCLX_TOPOLOGY_RESOURCES_H

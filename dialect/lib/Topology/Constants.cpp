@@ -1,0 +1,158 @@
+//===- Constants.cpp - What GPUs and links give, and who says so ----------===//
+//
+// Sources
+//   [nccl] NCCL src/graph/topo.h: SM70/SM80_NVLINK_BW 20.0, SM86 12.0, SM90 20.6, SM100 40.1 GB/s
+//          of payload a link; [rccl] the same file of RCCL: MI200_XGMI_WIDTH 36, GFX94X 48.
+//   [nv]   NVIDIA's data sheets (V100, A100, H100, H200, B200, GB200), dense figures. Raw NVLink
+//          rates: NVLink 2 to 4 carry 25 GB/s a direction and link, NVLink 5 50 GB/s. (nvidia-smi
+//          shows 26.56 GB/s of signalling for NVLink 4; the data sheet's 900 GB/s a GPU, both
+//          directions, is 18 x 2 x 25, and that is the figure taken.)
+//   [amd]  AMD's data sheets (MI210, MI250, MI250X, MI300A, MI300X). A GPU here is what the driver
+//          calls one: a GCD of an MI250. xGMI 3 carries 50 GB/s a direction and link, MI300's 64.
+//   [pci]  pci.ids, the PCI ID repository.
+// Copy engines are cudaDeviceProp::asyncEngineCount where known (3 on A100 and later, 6 on V100) and
+// two SDMA engines otherwise, an assumption: a schedule asks only whether there is one to spare.
+//
+//===----------------------------------------------------------------------===//
+#include "ncclx/Topology/Make.h"
+
+using namespace mlir::ncclx::topology;
+namespace topology = mlir::ncclx::topology;
+
+namespace {
+Rational tera(int64_t tenths) { return Rational(tenths) * Rational(100'000'000'000); }
+Rational giga(int64_t tenths) { return Rational(tenths) * Rational(100'000'000); }
+constexpr uint64_t gib = uint64_t(1) << 30;
+constexpr uint16_t nvidia = 0x10de, amd = 0x1002;
+
+// PCI device ids by model [pci].
+constexpr uint16_t v100[] = {0x1db1, 0x1db5};
+constexpr uint16_t a100Sxm40[] = {0x20b0};
+constexpr uint16_t a100Sxm80[] = {0x20b2};
+constexpr uint16_t a100Pcie80[] = {0x20b5};
+constexpr uint16_t a10g[] = {0x2237};
+constexpr uint16_t h100Sxm[] = {0x2330};
+constexpr uint16_t h100Pcie[] = {0x2331};
+constexpr uint16_t h200Sxm[] = {0x2335};
+constexpr uint16_t b200[] = {0x2901};
+constexpr uint16_t gb200[] = {0x2941};
+constexpr uint16_t mi210[] = {0x740f};
+constexpr uint16_t mi250[] = {0x740c};
+constexpr uint16_t mi250x[] = {0x7408};
+constexpr uint16_t mi300a[] = {0x74a0};
+constexpr uint16_t mi300x[] = {0x74a1, 0x74b5}; // the second seen from a virtual machine
+} // namespace
+
+const std::vector<KnownGpu> &topology::knownGpus() {
+  static const Rates nvlink2 = {giga(250), giga(200)};
+  static const Rates nvlink3 = {giga(250), giga(200)};
+  static const Rates nvlink86 = {giga(140), giga(120)}; // 112.5 GB/s both ways over 4 links
+  static const Rates nvlink4 = {giga(250), giga(206)};
+  static const Rates nvlink5 = {giga(500), giga(401)};
+  static const Rates xgmi3 = {giga(500), giga(360)};
+  static const Rates xgmi4 = {giga(640), giga(480)};
+  // name, arch, SMs, bf16 and f32 peak, HBM rate and size, copy engines, W. The first of an
+  // architecture is what is guessed for it. V100 has no bf16: its f32 rate stands there.
+  static const std::vector<KnownGpu> table = {
+      {{"V100-SXM2", "sm_70", 80, tera(157), tera(157), giga(9000), 32 * gib, 6, 300},
+       LinkKind::nvlink, nvlink2, nvidia, v100},
+      {{"A100-SXM-80GB", "sm_80", 108, tera(3120), tera(195), giga(20390), 80 * gib, 3, 400},
+       LinkKind::nvlink, nvlink3, nvidia, a100Sxm80},
+      {{"A100-SXM-40GB", "sm_80", 108, tera(3120), tera(195), giga(15550), 40 * gib, 3, 400},
+       LinkKind::nvlink, nvlink3, nvidia, a100Sxm40},
+      {{"A100-PCIe-80GB", "sm_80", 108, tera(3120), tera(195), giga(19350), 80 * gib, 3, 300},
+       LinkKind::nvlink, nvlink3, nvidia, a100Pcie80},
+      {{"A10G", "sm_86", 80, tera(700), tera(350), giga(6000), 24 * gib, 2, 300},
+       LinkKind::nvlink, nvlink86, nvidia, a10g},
+      {{"H100-SXM", "sm_90", 132, tera(9894), tera(669), giga(33500), 80 * gib, 3, 700},
+       LinkKind::nvlink, nvlink4, nvidia, h100Sxm},
+      {{"H200-SXM", "sm_90", 132, tera(9894), tera(669), giga(48000), 141'000'000'000, 3, 700},
+       LinkKind::nvlink, nvlink4, nvidia, h200Sxm},
+      {{"H100-PCIe", "sm_90", 114, tera(7560), tera(510), giga(20000), 80 * gib, 3, 350},
+       LinkKind::nvlink, nvlink4, nvidia, h100Pcie},
+      {{"B200", "sm_100", 148, tera(22500), tera(750), giga(80000), 180'000'000'000, 3, 1000},
+       LinkKind::nvlink, nvlink5, nvidia, b200},
+      {{"GB200", "sm_100", 148, tera(25000), tera(800), giga(80000), 186'000'000'000, 3, 1200},
+       LinkKind::nvlink, nvlink5, nvidia, gb200},
+      {{"MI250-GCD", "gfx90a", 104, tera(1811), tera(226), giga(16000), 64 * gib, 2, 250},
+       LinkKind::xgmi, xgmi3, amd, mi250},
+      {{"MI210", "gfx90a", 104, tera(1810), tera(226), giga(16000), 64 * gib, 2, 300},
+       LinkKind::xgmi, xgmi3, amd, mi210},
+      {{"MI250X-GCD", "gfx90a", 110, tera(1915), tera(239), giga(16000), 64 * gib, 2, 280},
+       LinkKind::xgmi, xgmi3, amd, mi250x},
+      {{"MI300X", "gfx942", 304, tera(13074), tera(1634), giga(53000), 192 * gib, 2, 750},
+       LinkKind::xgmi, xgmi4, amd, mi300x},
+      {{"MI300A", "gfx942", 228, tera(9806), tera(1226), giga(53000), 128 * gib, 2, 550},
+       LinkKind::xgmi, xgmi4, amd, mi300a},
+  };
+  return table;
+}
+
+const KnownGpu *topology::findGpu(uint16_t pciVendor, uint16_t pciDevice) {
+  for (const KnownGpu &gpu : knownGpus())
+    if (gpu.pciVendor == pciVendor)
+      for (uint16_t device : gpu.pciDevices)
+        if (device == pciDevice)
+          return &gpu;
+  return nullptr;
+}
+
+const KnownGpu *topology::findGpu(llvm::StringRef modelName) {
+  for (const KnownGpu &gpu : knownGpus())
+    if (gpu.model.name == modelName)
+      return &gpu;
+  return nullptr;
+}
+
+const KnownGpu *topology::guessGpu(llvm::StringRef arch) {
+  for (const KnownGpu &gpu : knownGpus())
+    if (gpu.model.arch == arch)
+      return &gpu;
+  return nullptr;
+}
+
+/// Assumptions, not measurements, but for the first: an all-gather of 1 KiB between two H200s takes
+/// 1.86 us in a graph, an empty kernel 0.57 us; of the 1.3 us between, 1 us is taken for the two
+/// links through the switch and the rest for the poll.
+Rational topology::defaultLatencyNs(LinkKind kind) {
+  switch (kind) {
+  case LinkKind::nvlink: return 500;
+  case LinkKind::xgmi: return 1000;
+  case LinkKind::pci: return 250;
+  case LinkKind::cpu: return 200;
+  case LinkKind::shm: return 100;
+  case LinkKind::nic: return 500;
+  case LinkKind::net: return 500;
+  case LinkKind::tcp: return 10000;
+  }
+  return 0;
+}
+
+Topology topology::makeProcessHost(const ProcessHost &spec) {
+  Topology topo;
+  topo.name = spec.name;
+  Host host;
+  host.name = spec.name;
+  host.cores = spec.cores;
+  host.coreF32Flops = spec.coreF32Flops;
+  host.coreBf16Flops = spec.coreBf16Flops;
+  topo.hosts.push_back(host);
+  Node memory;
+  memory.name = "memory";
+  memory.kind = NodeKind::memory;
+  memory.throughput = spec.memoryBytesPerSec;
+  topo.nodes.push_back(memory);
+  Rates copy = {spec.coreCopyBytesPerSec, spec.coreCopyBytesPerSec};
+  for (unsigned r = 0; r < spec.ranks; ++r) {
+    Node process;
+    process.name = "process" + std::to_string(r);
+    process.kind = NodeKind::process;
+    unsigned index = topo.nodes.size();
+    topo.nodes.push_back(process);
+    topo.ranks.push_back(index);
+    Rational half = spec.latencyNs * Rational::make(1, 2);
+    topo.links.push_back({index, 0, LinkKind::shm, 1, copy, half, 0});
+    topo.links.push_back({0, index, LinkKind::shm, 1, copy, half, 0});
+  }
+  return topo;
+}

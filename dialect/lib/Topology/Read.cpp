@@ -1,0 +1,48 @@
+//===- Read.cpp - Files by their content ----------------------------------===//
+#include "ncclx/Topology/IO.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include <fmt/format.h>
+
+using namespace mlir::ncclx::topology;
+namespace topology = mlir::ncclx::topology;
+
+/// Larger files are no topology; reading one must not take the machine down.
+static constexpr uint64_t maxBytes = uint64_t(1) << 30;
+
+ReadResult topology::readTopology(llvm::StringRef text, llvm::StringRef name) {
+  llvm::StringRef start = text;
+  start.consume_front("\xef\xbb\xbf");
+  start = start.ltrim();
+  if (start.starts_with("<"))
+    return readNcclXml(text, name);
+  if (start.starts_with("{") || start.starts_with("["))
+    return readJson(start.data() == text.data() ? text : text.drop_front(text.find(start[0])), name);
+  ReadResult result;
+  result.diagnostics.push_back(
+      {Severity::error, "", 0, "format",
+       start.empty() ? "the file is empty"
+                     : "neither XML (NCCL's or RCCL's <system>) nor JSON: it starts with neither "
+                       "'<' nor '{'"});
+  return result;
+}
+
+ReadResult topology::readTopologyFile(llvm::StringRef path) {
+  auto fail = [](std::string message) {
+    ReadResult result;
+    result.diagnostics.push_back({Severity::error, "", 0, "file", std::move(message)});
+    return result;
+  };
+  llvm::sys::fs::file_status status;
+  if (std::error_code ec = llvm::sys::fs::status(path, status))
+    return fail(fmt::format("cannot be read: {}", ec.message()));
+  if (llvm::sys::fs::is_directory(status))
+    return fail("is a directory");
+  if (status.getSize() > maxBytes)
+    return fail(fmt::format("has {} bytes; at most {} are read", status.getSize(), maxBytes));
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return fail(fmt::format("cannot be read: {}", buffer.getError().message()));
+  return readTopology((*buffer)->getBuffer(), llvm::sys::path::stem(path));
+}

@@ -107,13 +107,13 @@ Value HostEmitter::peer(ctran::PeerViewOp view) {
 
 //===--- memory ----------------------------------------------------------------------------===//
 
-// The arithmetic of machine::cut (Layout.cpp), which the prover uses.
-void HostEmitter::cut(const machine::Dim &dim, Value index, Value &begin, Value &end) {
+// The arithmetic of ctran::machine::cut (Layout.cpp), which the prover uses.
+void HostEmitter::cut(const ctran::machine::Dim &dim, Value index, Value &begin, Value &end) {
   Value length = sub(end, begin), next = add(index, constant(1));
   Value n = constant(dim.size), granule = constant(dim.granule);
   Value units = ceilDiv(length, dim.granule);
   Value from, to;
-  if (dim.partition == machine::Partition::Balanced) {
+  if (dim.partition == ctran::machine::Partition::Balanced) {
     from = mul(div(mul(index, units), n), granule);
     to = mul(div(mul(next, units), n), granule);
   } else {
@@ -132,7 +132,7 @@ FailureOr<Box> HostEmitter::box(Value range) {
   ctran::RangeOp op = ref->range;
   if (op.getSize())
     return op.emitOpError("has a size known at run time, which the host carrier does not lower yet");
-  const machine::Space &space = ref->space;
+  const ctran::machine::Space &space = ref->space;
   Box box;
   box.window = constant(windowIndex(ref->window));
   box.peer = peer(ref->view);
@@ -152,9 +152,9 @@ FailureOr<Box> HostEmitter::box(Value range) {
       cut(space.dims[i], constant(0), from, to);
       boxes = mul(boxes, constant(space.dims[i].size));
     }
-    machine::ByteBox all = space.locate({}, 0, -1);
+    ctran::machine::ByteBox all = space.locate({}, 0, -1);
     int64_t leaves = 1;
-    for (const machine::Dim &dim : space.dims)
+    for (const ctran::machine::Dim &dim : space.dims)
       leaves *= dim.size;
     std::vector<int64_t> path(space.dims.size(), 0);
     int64_t each = space.locate(path).bytes();

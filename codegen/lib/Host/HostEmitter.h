@@ -98,7 +98,7 @@ private:
   }
   Value indexNumber(Value index);
   /// Piece `index` of a cut of [begin, end).
-  void cut(const machine::Dim &dim, Value index, Value &begin, Value &end);
+  void cut(const ctran::machine::Dim &dim, Value index, Value &begin, Value &end);
   Value peer(ctran::PeerViewOp view);
   Value total(const Box &box) { return mul(box.rows, box.rowBytes); }
 };

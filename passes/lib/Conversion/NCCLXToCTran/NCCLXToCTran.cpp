@@ -135,7 +135,7 @@ void Converter::stageViews() {
   auto say = [](Operation *op, StringRef which) {
     remark::missed(op->getLoc(), remark::RemarkOpts::name("CopiedForCollective")
                                      .category("convert-ncclx-to-ctran"))
-        << remark::add(which.str() + " is not a whole buffer: it goes through one of its own");
+        << remark::add("{0} is not a whole buffer: it goes through one of its own", which);
   };
   for (CollectiveOpInterface op : ops) {
     b.setInsertionPoint(op);
@@ -469,8 +469,8 @@ LogicalResult Converter::run() {
   SmallVector<Attribute> axes;
   for (auto [name, size] : llvm::zip(grid.getAxes().getAsRange<StringAttr>(), grid.getSizes()))
     axes.push_back(ctran::GridAxisAttr::get(b.getContext(), name.getValue(), size));
-  program = ctran::ProgramOp::create(b, function.getLoc(), function.getSymName(), StringAttr(),
-                                     b.getArrayAttr(axes), b.getArrayAttr({}), UnitAttr());
+  program = ctran::ProgramOp::create(b, function.getLoc(), function.getSymNameAttr(), StringAttr(),
+                                     b.getArrayAttr(axes), b.getArrayAttr({}));
   Block &block = program.getBody().emplaceBlock();
   block.addArgument(ctran::TokenType::get(b.getContext()), function.getLoc());
   if (failed(declareBuffers()))

@@ -172,7 +172,8 @@ Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,
                               ArrayRef<unsigned> summed, ValueRange after) {
   LaneRef lane = proofLane();
   return SourceOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
-                          axisNames(*this, summed), range, after, lane.kind, laneIndex(lane), of,
+                          axisNames(*this, summed),
+                        builder.getStrArrayAttr({}), range, after, lane.kind, laneIndex(lane), of,
                           str("given"));
 }
 
@@ -180,7 +181,8 @@ Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
                             ArrayRef<unsigned> summed, ValueRange after) {
   LaneRef lane = proofLane();
   return SinkOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
-                        axisNames(*this, summed), range, after, lane.kind, laneIndex(lane), of,
+                        axisNames(*this, summed),
+                        builder.getStrArrayAttr({}), range, after, lane.kind, laneIndex(lane), of,
                         str("demanded"));
 }
 

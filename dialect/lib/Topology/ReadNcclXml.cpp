@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <pugixml.hpp>
+#include <set>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
@@ -96,6 +97,7 @@ private:
   std::vector<std::pair<unsigned, Rates>> sockets; ///< cpu node, its socket link's rates
   llvm::StringMap<int> nodeNames;
   llvm::StringMap<unsigned> byBusId;
+  std::set<std::string> assumedFor; ///< architectures whose assumption has been reported
   int net = -1;
   unsigned bareGpus = 0, bareNics = 0, bareUnknown = 0; ///< pci elements with no record inside
 };
@@ -301,10 +303,12 @@ int XmlReader::addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::strin
   GpuModel model;
   if (known) {
     model = known->model;
-    if (assumed)
+    if (assumed && assumedFor.insert(fmt::format("{}/{}", arch, device.value_or(0))).second)
       report(Severity::note, gpu, path, "assumed-model",
-             fmt::format("{} alone does not tell the product; {} is assumed{}", arch,
-                         model.name, device ? fmt::format(" (PCI device id {:#06x} is not in the table)", *device) : ""));
+             fmt::format("{} alone does not tell the product; {} is assumed for all such GPUs{}",
+                         arch, model.name,
+                         device ? fmt::format(" (PCI device id {:#06x} is not in the table)", *device)
+                                : ""));
   } else {
     model.name = arch.empty() ? "unknown" : arch;
     model.arch = arch;
@@ -430,7 +434,10 @@ void XmlReader::joinSockets() {
         connect(sockets[i].first, sockets[j].first, LinkKind::cpu, sockets[i].second, 1, 0);
         any = true;
       }
-  if (any)
+  bool scaleUp = llvm::any_of(topo.links, [](const Link &l) {
+    return l.kind == LinkKind::nvlink || l.kind == LinkKind::xgmi;
+  });
+  if (any && !scaleUp)
     found.push_back({Severity::note, "system/cpu", 0, "assumed-rate",
                      fmt::format("links between sockets are not in the file; NCCL's {:.0f} GB/s is "
                                  "taken, raw and payload",
@@ -555,9 +562,9 @@ ReadResult XmlReader::run() {
     if (wires.empty())
       report(Severity::note, root, "system", "no-scale-up-links",
              "no <nvlink> or <xgmi> record: GPUs reach each other over PCI alone");
-    joinSockets();
     for (const Wire &wire : wires)
       joinWire(wire);
+    joinSockets();
     numberRanks();
     Diagnostics more = topo.validate();
     found.insert(found.end(), more.begin(), more.end());

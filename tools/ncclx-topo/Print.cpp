@@ -1,0 +1,158 @@
+//===- Print.cpp ----------------------------------------------------------===//
+#include "Print.h"
+#include "ncclx/Topology/Resources.h"
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <map>
+
+using namespace mlir::ncclx::topology;
+namespace topology = mlir::ncclx::topology;
+
+namespace {
+std::string giga(const Rational &value) { return fmt::format("{:.6g}", value.toDouble() / 1e9); }
+
+/// Wires of each kind that leave a node: "18 nvlink".
+std::string scaleUpPorts(const Topology &topo, unsigned node) {
+  std::map<LinkKind, unsigned> wires;
+  for (const Link &link : topo.links)
+    if (link.from == node && (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi))
+      wires[link.kind] += link.count;
+  std::string text;
+  for (auto [kind, count] : wires)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(kind).str());
+  return text.empty() ? "no scale-up links" : text;
+}
+
+void printRanks(llvm::raw_ostream &out, const Topology &topo) {
+  for (unsigned r = 0; r < topo.numRanks(); ++r) {
+    const Node &node = topo.rankNode(r);
+    const Host &host = topo.hosts[node.host];
+    out << fmt::format("rank {}: {} on {}", r, node.name, host.name);
+    if (node.kind == NodeKind::process) {
+      out << fmt::format(", {} core(s) shared, f32 {} GFLOP/s a core\n", host.cores,
+                         giga(host.coreF32Flops));
+      continue;
+    }
+    if (node.model >= 0) {
+      const GpuModel &m = topo.models[node.model];
+      out << fmt::format(", {}: {} SMs, bf16 {:.6g} TFLOP/s, f32 {:.6g} TFLOP/s, HBM {} GB/s", m.name,
+                         m.sms, m.bf16Flops.toDouble() / 1e12, m.f32Flops.toDouble() / 1e12,
+                         giga(m.hbmBytesPerSec));
+    }
+    out << "; " << scaleUpPorts(topo, topo.ranks[r]) << "\n";
+  }
+}
+
+/// Pairs of ranks by what their routes give.
+void printPairs(llvm::raw_ostream &out, const Topology &topo) {
+  constexpr unsigned most = 256;
+  if (topo.numRanks() > most) {
+    out << fmt::format("pairs: not listed above {} ranks\n", most);
+    return;
+  }
+  ResourceModel raw(topo, Rate::raw), payload(topo, Rate::payload);
+  std::map<std::tuple<Reach, double, double, double>, unsigned> classes;
+  for (unsigned i = 0; i < topo.numRanks(); ++i)
+    for (unsigned j = 0; j < topo.numRanks(); ++j)
+      if (i != j)
+        ++classes[{raw.reachability(i, j), -raw.bandwidth(i, j).toDouble(),
+                   -payload.bandwidth(i, j).toDouble(),
+                   raw.latencyNs(i, j).value_or(0).toDouble()}];
+  for (const auto &[key, count] : classes) {
+    auto [reach, rawRate, payloadRate, latency] = key;
+    out << fmt::format("pairs: {} by {}", count, name(reach).str());
+    if (reach != Reach::none)
+      out << fmt::format(", {:.6g} GB/s raw, {:.6g} GB/s payload, {:.6g} ns", -rawRate / 1e9,
+                         -payloadRate / 1e9, latency);
+    out << "\n";
+  }
+}
+
+std::vector<std::string> describe(const Topology &topo) {
+  std::vector<std::string> lines;
+  for (const GpuModel &m : topo.models)
+    lines.push_back(fmt::format("gpu model {}: {} {} SMs, bf16 {}, f32 {}, hbm {}, {} bytes, {} "
+                                "copy engines, {} W",
+                                m.name, m.arch, m.sms, m.bf16Flops.str(), m.f32Flops.str(),
+                                m.hbmBytesPerSec.str(), m.hbmBytes, m.copyEngines,
+                                m.powerCapWatts));
+  for (const Host &h : topo.hosts)
+    lines.push_back(fmt::format("host {}: rack '{}', zone '{}', data centre '{}', {} cores of {}",
+                                h.name, h.rack, h.zone, h.dataCenter, h.cores,
+                                h.coreF32Flops.str()));
+  for (unsigned r = 0; r < topo.numRanks(); ++r)
+    lines.push_back(fmt::format("rank {} is {}", r, topo.rankNode(r).name));
+  for (const Node &n : topo.nodes)
+    lines.push_back(fmt::format(
+        "node {}: {}{}{}{}{}{}", n.name, name(n.kind).str(),
+        n.model >= 0 ? " " + topo.models[n.model].name : "",
+        n.busId.empty() ? "" : " at " + n.busId,
+        n.throughput.isZero() ? "" : " throughput " + n.throughput.str(),
+        n.multicast ? ", multicast" : "", n.reduces ? ", reduces" : ""));
+  for (const Link &l : topo.links)
+    lines.push_back(fmt::format("link {} -> {}: {} {}, {} raw, {} payload, {} ns",
+                                topo.nodes[l.from].name, topo.nodes[l.to].name, l.count,
+                                name(l.kind).str(), l.perWire.raw.str(), l.perWire.payload.str(),
+                                l.latencyNs.str()));
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+} // namespace
+
+void topology::printTopology(llvm::raw_ostream &out, const Topology &topo,
+                             llvm::StringRef format) {
+  std::map<NodeKind, unsigned> kinds;
+  for (const Node &node : topo.nodes)
+    ++kinds[node.kind];
+  out << fmt::format("{}: {} rank(s), {} host(s), read from {}\n", topo.name, topo.numRanks(),
+                     topo.hosts.size(), format.str());
+  out << "nodes:";
+  for (auto [kind, count] : kinds)
+    out << fmt::format(" {} {}", count, name(kind).str());
+  out << fmt::format("; {} links\n", topo.links.size());
+  for (const Node &node : topo.nodes)
+    if (node.kind == NodeKind::memory)
+      out << fmt::format("{}: {} GB/s copied, shared\n", node.name, giga(node.throughput));
+    else if (node.kind == NodeKind::nvswitch && (node.multicast || node.reduces))
+      out << fmt::format("{}:{}{}\n", node.name, node.multicast ? " multicast" : "",
+                         node.reduces ? " in-network reduction" : "");
+  printRanks(out, topo);
+  printPairs(out, topo);
+}
+
+void topology::printBounds(llvm::raw_ostream &out, const Topology &topo, const BoundQuery &query) {
+  bool first = true;
+  for (const LowerBound &b : bounds(topo, query)) {
+    if (first)
+      out << fmt::format("{} of {} bytes over {} rank(s), {} rate, {}:\n",
+                         name(query.collective).str(), query.bytes, query.group.size(),
+                         name(query.rate).str(), name(b.links).str());
+    first = false;
+    if (b.unreachable) {
+      out << fmt::format("  {}: {}\n", b.argument, b.detail);
+      continue;
+    }
+    out << fmt::format("  {:.6g} us", b.seconds.toDouble() * 1e6);
+    if (!b.seconds.isZero())
+      out << fmt::format(", alg {} GB/s, bus {} GB/s", giga(algorithmBandwidth(query, b)),
+                         giga(busBandwidth(query, b)));
+    out << fmt::format(" [{}]{}: {}\n", b.argument, b.universal ? "" : " of that form only",
+                       b.detail);
+  }
+}
+
+bool topology::printDifference(llvm::raw_ostream &out, const Topology &a, const Topology &b) {
+  std::vector<std::string> left = describe(a), right = describe(b), only;
+  std::set_difference(left.begin(), left.end(), right.begin(), right.end(),
+                      std::back_inserter(only));
+  for (const std::string &line : only)
+    out << "- " << line << "\n";
+  bool differ = !only.empty();
+  only.clear();
+  std::set_difference(right.begin(), right.end(), left.begin(), left.end(),
+                      std::back_inserter(only));
+  for (const std::string &line : only)
+    out << "+ " << line << "\n";
+  return differ || !only.empty();
+}

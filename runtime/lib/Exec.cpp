@@ -1,0 +1,301 @@
+//===- Exec.cpp - The ops of a running program ----------------------------===//
+//
+// Group B with a status of 0. A failure formats its sentence and ends the job; the path without one
+// neither allocates nor locks.
+//
+//===----------------------------------------------------------------------===//
+#include "Plan.h"
+#include "Reduce.h"
+
+using namespace ncclxrt;
+
+ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
+  if (ncclxrtResult_t code = comm.failure(); code != ncclxrtSuccess)
+    return code;
+  ++step;
+  currentOp = op;
+  comm.place.op.store(op, std::memory_order_relaxed);
+  if (op < 0 || op >= int64_t(shape.ops.size()))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("there is no op {}, the plan has {}", op, shape.ops.size()));
+  if (lane < 0 || lane >= int64_t(shape.lanes.size()))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("there is no lane {}, the plan has {}", lane, shape.lanes.size()));
+  if (hasBadWindow)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("the address of window {} was asked for, the plan has {}", badWindow,
+                            shape.windows.size()));
+  return ncclxrtSuccess;
+}
+
+int64_t Plan::address(int64_t window) {
+  if (window < 0 || window >= int64_t(shape.windows.size())) {
+    badWindow = window;
+    hasBadWindow = true;
+    return 0;
+  }
+  const Shape::Window &w = shape.windows[window];
+  return int64_t(reinterpret_cast<intptr_t>(own->base() + w.offset +
+                                            runNumber % w.generations * w.pitch));
+}
+
+bool Plan::resolvePeer(int64_t peer, int &rank) const {
+  if (peer < -1 || peer >= comm.nranks())
+    return false;
+  rank = peer < 0 ? comm.rank() : int(peer);
+  return true;
+}
+
+ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarget, int64_t moved,
+                              int64_t unit, Range &range, int &rank) {
+  if (where.window < 0 || where.window >= int64_t(shape.windows.size()))
+    return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no window {}, the plan has {}",
+                                                    what, where.window, shape.windows.size()));
+  const Shape::Window &w = shape.windows[where.window];
+  if (!resolvePeer(where.peer, rank))
+    return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
+                                                    where.peer, comm.nranks()));
+  int64_t total, end;
+  bool empty = where.rows == 0 || where.rowBytes == 0;
+  bool fits = where.offset >= 0 && where.rows >= 0 && where.stride >= 0 && where.rowBytes >= 0 &&
+              moved >= 0 && where.offset <= w.bytes &&
+              !__builtin_mul_overflow(where.rows, where.rowBytes, &total);
+  if (fits && !empty)
+    fits = !__builtin_mul_overflow(where.rows - 1, where.stride, &end) &&
+           !__builtin_add_overflow(end, where.rowBytes, &end) &&
+           !__builtin_add_overflow(end, moved, &end) && end <= w.bytes - where.offset;
+  if (!fits)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("{}: offset {}, {} rows of {} bytes at stride {}{} do not lie in "
+                            "window '{}' of {} bytes",
+                            what, where.offset, where.rows, where.rowBytes, where.stride,
+                            moved ? fmt::format(", moved by up to {},", moved) : "", w.name,
+                            w.bytes));
+  if (isTarget && !empty && where.rows > 1 && where.stride < where.rowBytes)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("{}: rows of {} bytes at stride {} overlap in a destination", what,
+                            where.rowBytes, where.stride));
+  if (where.rowBytes % unit != 0)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("{}: rows of {} bytes are not whole elements of {} bytes", what,
+                            where.rowBytes, unit));
+  range = {w.offset + runNumber % w.generations * w.pitch + where.offset, where.rows, where.stride,
+           where.rowBytes};
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot) {
+  if (slots < 0 || slots >= int64_t(shape.slots.size()))
+    return fail(ncclxrtInvalidArgument, fmt::format("there are no slots {}, the plan has {} arrays",
+                                                    slots, shape.slots.size()));
+  const Shape::Slots &s = shape.slots[slots];
+  if (index < 0 || count < 0 || index > s.count || count > s.count - index)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("slots '{}' have {} counters, expected [{}, {} + {}) to lie among them",
+                            s.name, s.count, index, index, count));
+  slot = s.first + runNumber % s.generations * s.count + index;
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::raise(int rank, int64_t slot) {
+  if (peers[rank]) {
+    peers[rank]->slot(slot).raise();
+    return ncclxrtSuccess;
+  }
+  if (Status s = comm.transport().raise(id, rank, slot); !s.ok())
+    return fail(s);
+  return ncclxrtSuccess;
+}
+
+int64_t Plan::traceBegin(int64_t op, int64_t lane, int64_t bytes) {
+  if (traceSize == shape.traceCapacity)
+    return -1;
+  trace[traceSize] = {op, lane, runNumber, nowNs(), 0, bytes};
+  return traceSize++;
+}
+
+void Plan::traceEnd(int64_t event) {
+  if (event >= 0)
+    trace[event].end_ns = nowNs();
+}
+
+ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
+                           int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex) {
+  Range to, from;
+  int dstRank, srcRank, notifyRank = 0;
+  int64_t slot = -1;
+  if (auto code = enter(op, lane))
+    return code;
+  if (auto code = resolve("destination", dst, true, 0, 1, to, dstRank))
+    return code;
+  if (auto code = resolve("source", src, false, 0, 1, from, srcRank))
+    return code;
+  if (to.bytes() != from.bytes())
+    return fail(ncclxrtInvalidArgument, fmt::format("the source has {} bytes, the destination {}",
+                                                    from.bytes(), to.bytes()));
+  if (notifySlots != -1) {
+    if (auto code = resolveSlot(notifySlots, notifyIndex, 1, slot))
+      return code;
+    if (!resolvePeer(notifyPeer, notifyRank))
+      return fail(ncclxrtInvalidArgument,
+                  fmt::format("notify: there is no rank {}, the job has {}", notifyPeer,
+                              comm.nranks()));
+  }
+  if (!peers[srcRank])
+    return fail(ncclxrtUnsupported,
+                fmt::format("a get: the source is in rank {}'s memory, which transport {} cannot "
+                            "load from",
+                            srcRank, comm.transport().name()));
+  int64_t event = tracing() ? traceBegin(op, lane, to.bytes()) : -1;
+  if (peers[dstRank]) {
+    copyRange(peers[dstRank]->base(), to, peers[srcRank]->base(), from);
+    traceEnd(event);
+    return slot < 0 ? ncclxrtSuccess : raise(notifyRank, slot);
+  }
+  if (slot >= 0 && notifyRank != dstRank)
+    return fail(ncclxrtUnsupported,
+                fmt::format("the put goes to rank {} and notifies rank {}, but over transport {} "
+                            "only the rank it goes to knows when it has landed",
+                            dstRank, notifyRank, comm.transport().name()));
+  bool async = shape.lanes[lane].kind == ncclxrtLaneNic;
+  Status s = comm.transport().put({id, dstRank, peers[srcRank]->base(), from, to, slot,
+                                   async ? &lanes[lane] : nullptr,
+                                   async && event >= 0 ? &trace[event].end_ns : nullptr});
+  if (!s.ok())
+    return fail(s);
+  if (!async)
+    traceEnd(event);
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
+                             const Where &dst, const Where &a, int64_t count, int64_t step,
+                             const Where &b) {
+  if (auto code = enter(op, lane))
+    return code;
+  if (kind < ncclxrtReduceSum || kind > ncclxrtReduceMax)
+    return fail(ncclxrtInvalidArgument, fmt::format("{} is no kind of reduction", kind));
+  if (!accumulates(dtype, acc))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("dtype {} cannot be accumulated in dtype {}", dtype, acc));
+  bool hasB = b.window != -1;
+  int64_t unit = sizeOf(dtype), moved = 0;
+  if (count < 0 || (count == 0 && !hasB) || step < 0 ||
+      (count > 1 && __builtin_mul_overflow(count - 1, step, &moved)))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("{} sources at step {}{}: expected at least one and a step >= 0", count,
+                            step, hasB ? " and b" : ""));
+  Range ranges[3];
+  int ranks[3] = {};
+  auto place = [&](int i) {
+    return Placed{peers[ranks[i]] ? peers[ranks[i]]->base() : nullptr, ranges[i].canonical()};
+  };
+  const Where *operands[3] = {&dst, count ? &a : nullptr, hasB ? &b : nullptr};
+  const char *names[3] = {"destination", "a", "b"};
+  for (int i = 0; i < 3; ++i) {
+    if (!operands[i])
+      continue;
+    if (auto code = resolve(names[i], *operands[i], i == 0, i == 1 ? moved : 0, unit, ranges[i],
+                            ranks[i]))
+      return code;
+    if (ranges[i].bytes() != ranges[0].bytes())
+      return fail(ncclxrtInvalidArgument, fmt::format("{} has {} bytes, the destination {}",
+                                                      names[i], ranges[i].bytes(),
+                                                      ranges[0].bytes()));
+    if (!peers[ranks[i]])
+      return fail(ncclxrtUnsupported,
+                  fmt::format("{} is in rank {}'s memory, which transport {} cannot reach",
+                              names[i], ranks[i], comm.transport().name()));
+  }
+  int64_t event = tracing() ? traceBegin(op, lane, ranges[0].bytes()) : -1;
+  Placed third = place(2);
+  reduceRanges(ncclxrtReduceKind_t(kind), ncclxrtDtype_t(dtype), ncclxrtDtype_t(acc), place(0),
+               place(1), count, step, hasB ? &third : nullptr);
+  traceEnd(event);
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer,
+                             int64_t index) {
+  int64_t slot;
+  int rank;
+  if (auto code = enter(op, lane))
+    return code;
+  if (auto code = resolveSlot(slots, index, 1, slot))
+    return code;
+  if (!resolvePeer(peer, rank))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("there is no rank {}, the job has {}", peer, comm.nranks()));
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  auto code = raise(rank, slot);
+  traceEnd(event);
+  return code;
+}
+
+ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
+                           int64_t value) {
+  int64_t first;
+  if (auto code = enter(op, lane))
+    return code;
+  if (auto code = resolveSlot(slots, index, count, first))
+    return code;
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  if (value > 0) {
+    comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
+    int64_t deadline = 0; // set by the first slot that must sleep
+    for (int64_t i = 0; i < count; ++i) {
+      Slot &slot = own->slot(first + i);
+      if (waitFor(slot, uint64_t(value), comm.timeoutNs(), deadline, comm.waitPolicy()))
+        continue;
+      return fail(ncclxrtTimeout,
+                  fmt::format("waited {} ms for slots '{}'[{}] >= {}, found {}; {}",
+                              comm.timeoutNs() / nsPerMs, shape.slots[slots].name, index + i, value,
+                              slot.value.load(), comm.describeOthers()));
+    }
+    comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
+  }
+  traceEnd(event);
+  return comm.failure(); // an abort satisfies every wait
+}
+
+ncclxrtResult_t Plan::flush(int64_t op, int64_t lane) {
+  // On shm a signal's acquire, on tcp the progress thread's store before the signal, has made
+  // everything visible.
+  return enter(op, lane);
+}
+
+ncclxrtResult_t Plan::complete(int64_t op, int64_t lane) {
+  if (auto code = enter(op, lane))
+    return code;
+  LaneProgress &progress = lanes[lane];
+  if (progress.issued == progress.completed.load(std::memory_order_acquire))
+    return ncclxrtSuccess;
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
+  if (Status s = comm.transport().complete(progress); !s.ok())
+    return fail(s);
+  comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
+  traceEnd(event);
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::computeBegin(int64_t op, int64_t lane) {
+  if (auto code = enter(op, lane))
+    return code;
+  if (computing)
+    return fail(ncclxrtInvalidUsage, "compute_begin, but another computation has not ended");
+  computing = true;
+  computeEvent = tracing() ? traceBegin(op, lane, 0) : -1;
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::computeEnd(int64_t op, int64_t lane) {
+  if (computing)
+    traceEnd(computeEvent);
+  if (auto code = enter(op, lane))
+    return code;
+  if (!computing)
+    return fail(ncclxrtInvalidUsage, "compute_end without compute_begin");
+  computing = false;
+  return ncclxrtSuccess;
+}

@@ -1,0 +1,97 @@
+//===- Plan.h - A prepared program of one rank ------------------*- C++ -*-===//
+#ifndef NCCLXRT_LIB_PLAN_H
+#define NCCLXRT_LIB_PLAN_H
+
+#include "Comm.h"
+#include "Shape.h"
+
+#include <deque>
+
+namespace ncclxrt {
+
+/// A range of six numbers as a program gives it.
+struct Where {
+  int64_t window, peer, offset, rows, stride, rowBytes;
+};
+
+class Plan {
+public:
+  /// Collective. The plan, or the same error on every rank.
+  static Status prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<Plan> &plan);
+  ~Plan();
+
+  Status buffer(size_t window, int32_t generation, void **data, size_t *bytes);
+  ncclxrtResult_t run(ncclxrtProgram_t program);
+  void abortSlots();
+  const ncclxrtTraceEvent_t *traceEvents() const { return trace.data(); }
+  size_t traceCount() const { return size_t(traceSize); }
+  void clearTrace() { traceSize = 0; }
+  std::string opName(int64_t op) const;
+  bool isPlan(int64_t number) const { return number == id; }
+
+  // Group B, with a status of 0.
+  int64_t currentRun() const { return runNumber; }
+  int64_t address(int64_t window);
+  ncclxrtResult_t copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
+                       int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex);
+  ncclxrtResult_t reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
+                         const Where &dst, const Where &a, int64_t count, int64_t step,
+                         const Where &b);
+  ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
+  ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
+                       int64_t value);
+  ncclxrtResult_t flush(int64_t op, int64_t lane);
+  ncclxrtResult_t complete(int64_t op, int64_t lane);
+  ncclxrtResult_t computeBegin(int64_t op, int64_t lane);
+  ncclxrtResult_t computeEnd(int64_t op, int64_t lane);
+
+  Comm &comm;
+
+private:
+  Plan(Comm &comm, int64_t id, Shape shape) : comm(comm), id(id), shape(std::move(shape)) {}
+
+  /// Begins an op: counts the step, notes the place, checks op and lane.
+  ncclxrtResult_t enter(int64_t op, int64_t lane);
+  /// Ends the job: "rank, plan, run, step, op: " and the reason.
+  ncclxrtResult_t fail(ncclxrtResult_t code, const std::string &reason);
+  ncclxrtResult_t fail(const Status &status) { return fail(status.code(), status.text()); }
+  std::string describePlace() const;
+
+  /// Own rank for -1; false for no rank.
+  bool resolvePeer(int64_t peer, int &rank) const;
+  /// Checks a range, and gives it with its offset in the segment. `moved`: the furthest that a source
+  /// moves from its offset. `unit`: pieces and offsets are multiples of it.
+  ncclxrtResult_t resolve(const char *what, const Where &where, bool isTarget, int64_t moved,
+                          int64_t unit, Range &range, int &rank);
+  /// The number of a slot in the segment, of the current generation.
+  ncclxrtResult_t resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot);
+  ncclxrtResult_t raise(int rank, int64_t slot);
+
+  bool tracing() const { return shape.traceCapacity > 0; }
+  /// The event's number, or -1 when no room is left.
+  int64_t traceBegin(int64_t op, int64_t lane, int64_t bytes);
+  void traceEnd(int64_t event);
+
+  int64_t id;
+  Shape shape;
+  std::shared_ptr<Segment> own;
+  std::vector<std::shared_ptr<Segment>> peers; // null: not mapped; own at the own rank
+  std::deque<LaneProgress> lanes;
+  std::vector<ncclxrtTraceEvent_t> trace;
+  int64_t traceSize = 0;
+
+  bool running = false;
+  int64_t runNumber = -1, step = 0, currentOp = -1;
+  int64_t computeEvent = -1;
+  bool computing = false;
+  int64_t badWindow = -1; // of an address that could not be given
+  bool hasBadWindow = false;
+
+public:
+  /// Whether a program runs, so that group B may be called.
+  bool inRun() const { return running; }
+};
+
+} // namespace ncclxrt
+
+#endif // NCCLXRT_LIB_PLAN_H

@@ -1,0 +1,29 @@
+//===- Reduce.h - Reductions in a fixed order -------------------*- C++ -*-===//
+#ifndef NCCLXRT_LIB_REDUCE_H
+#define NCCLXRT_LIB_REDUCE_H
+
+#include "Range.h"
+#include "ncclxrt/abi.h"
+
+namespace ncclxrt {
+
+/// A range in some rank's memory.
+struct Placed {
+  std::byte *base = nullptr;
+  Range range;
+};
+
+/// Bytes of an element; 0 for no dtype.
+int64_t sizeOf(int64_t dtype);
+
+/// Whether values of `dtype` may be accumulated in `acc`.
+bool accumulates(int64_t dtype, int64_t acc);
+
+/// dst = a[0] op ... op a[count - 1] op b, as abi.h says. Everything has been checked.
+void reduceRanges(ncclxrtReduceKind_t kind, ncclxrtDtype_t dtype, ncclxrtDtype_t acc,
+                  const Placed &dst, const Placed &a, int64_t count, int64_t step,
+                  const Placed *b);
+
+} // namespace ncclxrt
+
+#endif // NCCLXRT_LIB_REDUCE_H

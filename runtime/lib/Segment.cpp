@@ -1,0 +1,193 @@
+//===- Segment.cpp - The memory of a plan on one rank ---------------------===//
+#include "Segment.h"
+#include "Wire.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <map>
+#include <mutex>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+using namespace ncclxrt;
+
+static void futexWait(void *word, uint32_t expected, int64_t ns) {
+  timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
+  syscall(SYS_futex, word, FUTEX_WAIT, expected, &t, nullptr, 0);
+}
+static void futexWake(void *word) {
+  syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+// A sleeper announces itself and then looks at the value; a signaller changes the value and then looks
+// for sleepers. Both are sequentially consistent, so that one of them sees the other. The futex word
+// is the value's low half (machines are little-endian).
+
+void Slot::raise() {
+  value.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst))
+    futexWake(&value);
+}
+
+void Slot::abort() {
+  // The low half must change too, or a waiter on its way to sleep would not see it.
+  value.fetch_add(abortBit + 1, std::memory_order_seq_cst);
+  futexWake(&value);
+}
+
+WaitPolicy WaitPolicy::forRanks(int ranksHere) {
+  cpu_set_t set;
+  int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  // Spinning takes the core from the rank that one waits for, unless there is a core for each.
+  if (ranksHere <= cores)
+    return {2000, 0};
+  return {0, 4};
+}
+
+bool ncclxrt::waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
+                      const WaitPolicy &policy) {
+  auto reached = [&] { return slot.value.load(std::memory_order_acquire) >= value; };
+  if (reached())
+    return true;
+  for (int i = 0; i < policy.spins; ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+    if (reached())
+      return true;
+  }
+  for (int i = 0; i < policy.yields; ++i) {
+    sched_yield();
+    if (reached())
+      return true;
+  }
+  if (deadlineNs == 0)
+    deadlineNs = nowNs() + timeoutNs;
+  bool result;
+  slot.sleepers.store(1, std::memory_order_seq_cst);
+  for (;;) {
+    uint64_t seen = slot.value.load(std::memory_order_seq_cst);
+    if ((result = seen >= value))
+      break;
+    int64_t left = deadlineNs - nowNs();
+    if (left <= 0)
+      break;
+    futexWait(&slot.value, uint32_t(seen), left);
+  }
+  slot.sleepers.store(0, std::memory_order_relaxed);
+  return result;
+}
+
+void Doorbell::ring() {
+  sequence.fetch_add(1);
+  if (sleepers.load())
+    futexWake(&sequence);
+}
+
+void Doorbell::sleep(uint32_t seen, int64_t ns) { futexWait(&sequence, seen, ns); }
+
+namespace {
+struct Header {
+  uint64_t magic, owner;
+};
+constexpr uint64_t segmentMagic = 0x746d67732d78636e; // "ncx-sgmt"
+
+/// The segments of this process, by file descriptor.
+struct Registry {
+  std::mutex mutex;
+  std::map<int, std::weak_ptr<Segment>> segments;
+};
+} // namespace
+
+static Registry &registry() {
+  static auto *instance = new Registry; // never destroyed: segments may outlive statics
+  return *instance;
+}
+
+Status Segment::map(int64_t size) {
+  // Populated at once, so that the first run pays no page faults.
+  void *address =
+      mmap(nullptr, size_t(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+  if (address == MAP_FAILED)
+    return systemError(fmt::format("mmap of {} bytes", size));
+  memory = static_cast<std::byte *>(address);
+  bytes = size;
+  return {};
+}
+
+Status Segment::create(int64_t size, int64_t windowsAt, uint64_t owner,
+                       std::shared_ptr<Segment> &segment) {
+  // More than the machine has would not fail here but kill some process later.
+  int64_t physical = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (size > physical)
+    return error(ncclxrtOutOfMemory, "windows and slots need {} bytes, the machine has {}", size,
+                 physical);
+  std::shared_ptr<Segment> made(new Segment);
+  made->file = Fd(memfd_create("ncclxrt", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!made->file)
+    return systemError("memfd_create");
+  if (ftruncate(made->file.get(), size))
+    return systemError(fmt::format("ftruncate to {} bytes", size));
+  // No peer can shrink it under our feet.
+  if (fcntl(made->file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+    return systemError("sealing the memory file");
+  if (Status s = made->map(size); !s.ok())
+    return s;
+  made->windows = windowsAt;
+  *reinterpret_cast<Header *>(made->memory) = {segmentMagic, owner};
+  {
+    std::lock_guard lock(registry().mutex);
+    registry().segments[made->file.get()] = made;
+  }
+  segment = std::move(made);
+  return {};
+}
+
+std::string Segment::ticket() const {
+  return Writer().put(int64_t(getpid())).put(int32_t(file.get())).take();
+}
+
+Status Segment::open(const std::string &ticket, int64_t size, uint64_t owner,
+                     std::shared_ptr<Segment> &segment) {
+  Reader reader(ticket);
+  auto pid = reader.get<int64_t>();
+  auto number = reader.get<int32_t>();
+  if (!reader.ok())
+    return error(ncclxrtInternalError, "a peer's memory ticket is cut short");
+  std::shared_ptr<Segment> found;
+  if (pid == getpid()) {
+    std::lock_guard lock(registry().mutex);
+    found = registry().segments[number].lock();
+    if (!found)
+      return error(ncclxrtInternalError, "no segment {} in this process", number);
+  } else {
+    found.reset(new Segment);
+    std::string path = fmt::format("/proc/{}/fd/{}", pid, number);
+    found->file = Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!found->file)
+      return systemError("opening a peer's memory at " + path);
+    struct stat info;
+    if (fstat(found->file.get(), &info))
+      return systemError("fstat");
+    if (info.st_size != size)
+      return error(ncclxrtInternalError, "a peer's memory has {} bytes, expected {}",
+                   int64_t(info.st_size), size);
+    if (Status s = found->map(size); !s.ok())
+      return s;
+    found->closeFile();
+  }
+  const auto &header = *reinterpret_cast<const Header *>(found->memory);
+  if (header.magic != segmentMagic || header.owner != owner)
+    return error(ncclxrtInternalError, "a peer's memory is not that of its plan");
+  segment = std::move(found);
+  return {};
+}
+
+Segment::~Segment() {
+  if (memory)
+    munmap(memory, size_t(bytes));
+}

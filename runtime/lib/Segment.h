@@ -1,0 +1,110 @@
+//===- Segment.h - The memory of a plan on one rank -------------*- C++ -*-===//
+//
+// A segment holds the slots and the windows of a plan. It is a memfd: it has no name that could be
+// left behind, and lives as long as a process has it mapped. Signals and waits are here too, since
+// they are the same wherever the signaller's store comes from: another process, or a progress thread
+// that has read a frame from a socket.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLXRT_LIB_SEGMENT_H
+#define NCCLXRT_LIB_SEGMENT_H
+
+#include "Base.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+namespace ncclxrt {
+
+/// A monotone counter, alone on its cache line, with a note whether its owner sleeps on it. The top
+/// bit means abort: it satisfies every wait.
+struct alignas(64) Slot {
+  static constexpr uint64_t abortBit = uint64_t(1) << 63;
+  std::atomic<uint64_t> value;
+  std::atomic<uint32_t> sleepers;
+
+  /// One more; releases what the caller did before. Wakes the owner if it sleeps.
+  void raise();
+  /// Sets the abort bit. At most once per slot.
+  void abort();
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Slot) == 64);
+
+/// How a wait spends its time before it sleeps.
+struct WaitPolicy {
+  int spins = 0;  // polls with a pause between
+  int yields = 0; // polls with sched_yield between
+  /// By whether the ranks of this machine have a core each.
+  static WaitPolicy forRanks(int ranksHere);
+};
+
+/// Waits until the slot has reached `value` (or is aborted); false when the deadline has passed. A
+/// deadline of 0 is set to `timeoutNs` from now by the first wait that must sleep: the fast path asks
+/// for no time.
+[[nodiscard]] bool waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
+                           const WaitPolicy &policy);
+
+/// Sleeping and waking between threads of one process, for conditions over atomics.
+class Doorbell {
+public:
+  /// After a condition may have become true.
+  void ring();
+  /// Waits until `done()`; false when `deadlineNs` has passed.
+  template <typename Done> [[nodiscard]] bool await(Done done, int64_t deadlineNs) {
+    bool result;
+    sleepers.fetch_add(1);
+    for (;;) {
+      uint32_t seen = sequence.load();
+      if ((result = done()))
+        break;
+      int64_t left = deadlineNs - nowNs();
+      if (left <= 0)
+        break;
+      sleep(seen, left);
+    }
+    sleepers.fetch_sub(1);
+    return result;
+  }
+
+private:
+  void sleep(uint32_t seen, int64_t ns);
+  std::atomic<uint32_t> sequence{0}, sleepers{0};
+};
+
+class Segment {
+public:
+  static constexpr int64_t slotsAt = 64; // after the header
+  static constexpr int64_t alignment = 64;
+
+  /// New memory, all zero but the header, which says whose it is.
+  static Status create(int64_t bytes, int64_t windowsAt, uint64_t owner, std::shared_ptr<Segment> &segment);
+  /// How another process of this machine finds it.
+  std::string ticket() const;
+  /// Maps the segment of a ticket, checking size and owner. A segment of this very process is shared
+  /// and not mapped twice, so that thread sanitizers see one address for one thing.
+  static Status open(const std::string &ticket, int64_t bytes, uint64_t owner,
+                     std::shared_ptr<Segment> &segment);
+  /// After every rank has opened it.
+  void closeFile() { file.reset(); }
+
+  ~Segment();
+  std::byte *base() const { return memory; }
+  int64_t size() const { return bytes; }
+  /// Where the windows begin; known of own segments.
+  int64_t windowsAt() const { return windows; }
+  Slot &slot(int64_t number) const {
+    return reinterpret_cast<Slot *>(memory + slotsAt)[number];
+  }
+
+private:
+  Segment() = default;
+  Status map(int64_t bytes);
+  std::byte *memory = nullptr;
+  int64_t bytes = 0, windows = 0;
+  Fd file;
+};
+
+} // namespace ncclxrt
+
+#endif // NCCLXRT_LIB_SEGMENT_H

@@ -1,0 +1,131 @@
+//===- Shape.cpp - What a plan's memory looks like ------------------------===//
+#include "Shape.h"
+#include "Segment.h"
+
+#include <map>
+
+using namespace ncclxrt;
+
+static std::string orEmpty(const char *text) { return text ? text : ""; }
+
+static bool addTo(int64_t &total, int64_t count, int64_t size) {
+  int64_t product;
+  return !__builtin_mul_overflow(count, size, &product) &&
+         !__builtin_add_overflow(total, product, &total);
+}
+
+Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
+  ncclxrtPlanDesc_t desc = NCCLXRT_PLAN_DESC_INIT;
+  if (Status s = readStruct(source, sizeof(ncclxrtPlanDesc_t), "the plan description", desc);
+      !s.ok())
+    return s;
+  shape.name = orEmpty(desc.name);
+  shape.hash = desc.hash;
+  auto bad = [&](fmt::string_view what, size_t i, const std::string &text) {
+    return error(ncclxrtInvalidArgument, "plan '{}': {} {}: {}", shape.name, what, i, text);
+  };
+  auto missing = [](const void *array, size_t count) { return count && !array; };
+  if (missing(desc.windows, desc.num_windows) || missing(desc.slots, desc.num_slots) ||
+      missing(desc.lanes, desc.num_lanes) || missing(desc.ops, desc.num_ops))
+    return error(ncclxrtInvalidArgument, "plan '{}': an array is null, but its count is not 0",
+                 shape.name);
+
+  const Status tooBig = error(ncclxrtInvalidArgument,
+                              "plan '{}': windows and slots need more than 2^63 bytes", shape.name);
+  for (size_t i = 0; i < desc.num_slots; ++i) {
+    const ncclxrtSlotsDesc_t &d = desc.slots[i];
+    if (d.count < 0 || d.generations < 1 || d.reserved != 0)
+      return bad("slots", i,
+                 fmt::format("expected count >= 0, generations >= 1, reserved 0, found {}, {}, {}",
+                             d.count, d.generations, d.reserved));
+    shape.slots.push_back({orEmpty(d.name), d.count, d.generations, shape.slotCount});
+    if (!addTo(shape.slotCount, d.count, d.generations))
+      return tooBig;
+  }
+  constexpr int64_t align = Segment::alignment;
+  shape.bytes = Segment::slotsAt;
+  if (!addTo(shape.bytes, shape.slotCount, sizeof(Slot)) || !addTo(shape.bytes, 1, 4095))
+    return tooBig;
+  shape.windowsAt = shape.bytes = shape.bytes / 4096 * 4096;
+  for (size_t i = 0; i < desc.num_windows; ++i) {
+    const ncclxrtWindowDesc_t &d = desc.windows[i];
+    if (d.bytes > uint64_t(INT64_MAX) - align || d.generations < 1)
+      return bad("window", i,
+                 fmt::format("expected bytes < 2^63 and generations >= 1, found {} and {}",
+                             d.bytes, d.generations));
+    if (d.role < ncclxrtRoleScratch || d.role > ncclxrtRoleOutput)
+      return bad("window", i, fmt::format("{} is no role", d.role));
+    int64_t pitch = (int64_t(d.bytes) + align - 1) / align * align;
+    shape.windows.push_back(
+        {orEmpty(d.name), int64_t(d.bytes), d.generations, d.role, shape.bytes, pitch});
+    if (!addTo(shape.bytes, pitch, d.generations))
+      return tooBig;
+  }
+  for (size_t i = 0; i < desc.num_lanes; ++i) {
+    const ncclxrtLaneDesc_t &d = desc.lanes[i];
+    if (d.kind < ncclxrtLaneHost || d.kind > ncclxrtLaneNic)
+      return bad("lane", i, fmt::format("{} is no kind of lane", d.kind));
+    shape.lanes.push_back({orEmpty(d.name), d.kind, d.index});
+  }
+  for (size_t i = 0; i < desc.num_ops; ++i)
+    shape.ops.push_back({orEmpty(desc.ops[i].name), orEmpty(desc.ops[i].location)});
+  if (desc.trace_capacity > (size_t(1) << 32))
+    return error(ncclxrtInvalidArgument, "plan '{}': a trace of {} events is more than 2^32",
+                 shape.name, desc.trace_capacity);
+  shape.traceCapacity = int64_t(desc.trace_capacity);
+  return {};
+}
+
+std::string Shape::manifest() const {
+  uint64_t fingerprint = 0xcbf29ce484222325; // FNV-1a over the ops' names
+  for (const Op &op : ops)
+    for (char c : op.name + "\n")
+      fingerprint = (fingerprint ^ uint8_t(c)) * 0x100000001b3;
+  std::string text = fmt::format("plan '{}'\nhash {:#018x}\n", name, hash);
+  for (const Window &w : windows)
+    text += fmt::format("window '{}' of {} bytes, {} generations, role {}\n", w.name, w.bytes,
+                        w.generations, w.role);
+  for (const Slots &s : slots)
+    text += fmt::format("slots '{}', count {}, {} generations\n", s.name, s.count, s.generations);
+  for (const Lane &l : lanes)
+    text += fmt::format("lane '{}' of kind {}, index {}\n", l.name, l.kind, l.index);
+  text += fmt::format("{} ops, fingerprint {:#018x}\n", ops.size(), fingerprint);
+  return text;
+}
+
+/// The first line in which two texts differ, of each.
+static std::pair<std::string, std::string> firstDifference(const std::string &a,
+                                                           const std::string &b) {
+  size_t at = 0;
+  while (at < a.size() && at < b.size() && a[at] == b[at])
+    ++at;
+  auto line = [&](const std::string &text) {
+    size_t begin = at ? text.rfind('\n', at - 1) : std::string::npos;
+    begin = begin == std::string::npos ? 0 : begin + 1;
+    std::string found = text.substr(begin, text.find('\n', begin) - begin);
+    return found.empty() ? "nothing more" : found;
+  };
+  return {line(a), line(b)};
+}
+
+Status ncclxrt::compareManifests(const std::vector<std::string> &manifests) {
+  // What most ranks have is taken for right; among equals, what the lowest rank has.
+  std::map<std::string, size_t> votes;
+  for (const std::string &m : manifests)
+    ++votes[m];
+  if (votes.size() <= 1)
+    return {};
+  size_t right = 0;
+  for (size_t r = 0; r < manifests.size(); ++r)
+    if (votes[manifests[r]] > votes[manifests[right]])
+      right = r;
+  std::string text;
+  for (size_t r = 0; r < manifests.size(); ++r) {
+    if (manifests[r] == manifests[right])
+      continue;
+    auto [expected, found] = firstDifference(manifests[right], manifests[r]);
+    text += fmt::format("{}rank {} has {}, where rank {} has {}", text.empty() ? "" : "; ", r,
+                        found, right, expected);
+  }
+  return error(ncclxrtPlanMismatch, "the ranks prepare different plans: {}", text);
+}

@@ -1,0 +1,96 @@
+//===- Harness.h - Ranks as processes or as threads -------------*- C++ -*-===//
+#ifndef NCCLX_TEST_UNIT_RUNTIME_HARNESS_H
+#define NCCLX_TEST_UNIT_RUNTIME_HARNESS_H
+
+#include "ncclxrt/abi.h"
+#include "ncclxrt/launch.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace harness {
+
+enum class Mode { Processes, Threads };
+
+/// A plan's description that owns its arrays. Lanes 0 to 2 are ce, nic and host; op i is "op<i>".
+struct PlanSpec {
+  std::string name = "test";
+  uint64_t hash = 1;
+  std::vector<ncclxrtWindowDesc_t> windows;
+  std::vector<ncclxrtSlotsDesc_t> slots;
+  int numOps = 8;
+  size_t trace = 0;
+};
+constexpr int64_t ce = 0, nic = 1, host = 2;
+
+/// One rank of a test. Each call that fails throws the result and the sentence, so that a test's body
+/// reads straight; `expect` is for the failures that are meant.
+class Rank {
+public:
+  Rank(const ncclxrtCommConfig_t &config);
+  ~Rank(); // leaves without ceremony what is still there
+  void prepare(const PlanSpec &spec);
+  ncclxrtResult_t tryPrepare(const PlanSpec &spec);
+  void destroyPlan();
+  void leave();
+  std::byte *buffer(size_t window, int generation = 0, size_t *bytes = nullptr);
+  /// One run of `program`; throws if it fails.
+  void run(const std::function<int32_t(int64_t exec)> &program);
+  ncclxrtResult_t tryRun(const std::function<int32_t(int64_t exec)> &program);
+  std::string error() const { return ncclxrtGetLastError(comm); }
+  int rank, nranks;
+  ncclxrtComm_t comm = nullptr;
+  ncclxrtPlan_t plan = nullptr;
+};
+
+/// A condition of a test's body; throws the text.
+void check(bool condition, const std::string &text);
+
+struct Job {
+  Mode mode = Mode::Processes;
+  std::string transport = "shm";
+  int nranks = 2;
+  int64_t timeoutMs = 20'000;
+  std::string job = "test";
+  std::vector<int> absent;
+  int64_t graceMs = 0;
+};
+
+struct Outcome {
+  ncclxrt::RankExit exit;
+  std::string text;       // what the body threw, or reported
+  int64_t elapsedMs = -1; // of the body
+};
+
+/// Runs the body on each rank. The body makes its Rank itself, or lets each() do so.
+std::vector<Outcome> run(const Job &job,
+                         const std::function<void(const ncclxrt::LaunchedRank &)> &body);
+
+/// Runs the body on each rank of a whole job, and expects each to end well.
+void each(const Job &job, const std::function<void(Rank &)> &body);
+
+/// The whole range [offset, offset + bytes) of a window.
+struct Box {
+  int64_t window, peer, offset, rows, stride, rowBytes;
+};
+inline Box whole(int64_t window, int64_t peer, int64_t offset, int64_t bytes) {
+  return {window, peer, offset, 1, bytes, bytes};
+}
+inline int32_t copy(int32_t s, int64_t exec, int64_t op, int64_t lane, Box d, Box f,
+                    int64_t slots = -1, int64_t peer = -1, int64_t index = 0) {
+  return ncclxrt_copy(s, exec, op, lane, d.window, d.peer, d.offset, d.rows, d.stride, d.rowBytes,
+                      f.window, f.peer, f.offset, f.rows, f.stride, f.rowBytes, slots, peer, index);
+}
+inline int32_t reduce(int32_t s, int64_t exec, int64_t op, int64_t kind, int64_t dtype, int64_t acc,
+                      Box d, Box a, int64_t count, int64_t step, Box b = {-1, 0, 0, 0, 0, 0}) {
+  return ncclxrt_reduce(s, exec, op, ce, kind, dtype, acc, d.window, d.peer, d.offset, d.rows,
+                        d.stride, d.rowBytes, a.window, a.peer, a.offset, a.rows, a.stride,
+                        a.rowBytes, count, step, b.window, b.peer, b.offset, b.rows, b.stride,
+                        b.rowBytes);
+}
+
+} // namespace harness
+
+#endif // NCCLX_TEST_UNIT_RUNTIME_HARNESS_H

@@ -177,7 +177,8 @@ class OpStream {
 public:
   virtual ~OpStream() = default;
   enum class Result : uint8_t { Op, End, Asymmetric };
-  /// Fills `op`. `Asymmetric`: a symmetric stream met a use of a coordinate's value; `why` says where.
+  /// Sets every field of `op`, which may hold an earlier op; its token is a new one, made by this
+  /// stream. `Asymmetric`: a symmetric stream met a use of a coordinate's value; `why` says where.
   virtual Result next(Op &op) = 0;
   std::string why;
 };

@@ -1,0 +1,97 @@
+//===- Frame.h - Boxes and slots of a schedule, as numbers ---------*- C++ -*-===//
+//
+// A process of the machine is a rank, or the one representative of all ranks. The representative
+// stands at displacement 0; what it does to the rank at displacement d is, shifted by -d, what the
+// rank at -d does to it, so every index is told relative to the rank that owns the memory.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLX_MACHINE_LIB_FRAME_H
+#define NCCLX_MACHINE_LIB_FRAME_H
+
+#include "ncclx/Machine/Prove.h"
+#include "ncclx/Machine/Schedule.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace mlir::ctran::machine {
+
+using Path = llvm::SmallVector<int64_t, 6>;
+
+/// A resolved access.
+struct Box {
+  uint32_t owner = 0; ///< rank, or displacement of the rank whose memory it is
+  unsigned window = 0, space = 0;
+  Path path;
+  int64_t first = 0, count = -1; ///< as in Access; -1 also where the interval is everything
+  bool ownPiece = false;         ///< the whole of a resident space: `path` is the own piece
+};
+
+/// Resolved slots: linear indices in Schedule::slots[slots].
+struct SlotRange {
+  uint32_t owner = 0;
+  unsigned slots = 0;
+  int64_t begin = 0, count = 1;
+};
+
+enum class Resolve : uint8_t { Ok, Invalid, Asymmetric };
+
+class Frame {
+public:
+  Frame(const Schedule &schedule, bool representative);
+
+  const Schedule &schedule;
+  const bool representative;
+
+  /// Empty, or what is wrong with the schedule's declarations.
+  std::string validate() const;
+  /// Empty, or what is wrong with an op whoever executes it.
+  std::string check(const Op &op) const;
+
+  uint32_t numRanks() const { return ranks; }
+  int64_t coordinate(uint32_t rank, unsigned axis) const {
+    return rank / strides[axis] % static_cast<uint32_t>(schedule.grid.sizes[axis]);
+  }
+  /// Componentwise a - b on the torus; a rank as the displacement from rank 0.
+  uint32_t minus(uint32_t a, uint32_t b) const;
+  uint32_t negate(uint32_t a) const { return minus(0, a); }
+  uint32_t target(const Peer &peer, uint32_t me) const;
+
+  [[nodiscard]] Resolve resolve(const Access &access, uint32_t me, Box &box) const;
+  [[nodiscard]] Resolve resolve(const SlotRef &ref, uint32_t me, SlotRange &range) const;
+  /// Why the last resolve did not succeed.
+  mutable std::string why;
+
+  int64_t numSlots(unsigned slots) const { return slotCount[slots]; }
+  /// The slot `index` (and generation, the slowest part) as the rank at displacement `d` names it.
+  int64_t shiftSlot(unsigned slots, int64_t index, uint32_t d) const;
+  /// Identity of the way that dimension `depth` of a space cuts.
+  uint32_t layoutOf(unsigned window, unsigned space, size_t depth) const {
+    return layoutIds[window][space][depth];
+  }
+  const std::vector<Dim> &dims(const Box &box) const {
+    return schedule.windows[box.window].spaces[box.space].dims;
+  }
+  std::string describe(const Box &box) const;
+  std::string describeSlot(unsigned slots, int64_t index) const;
+
+private:
+  [[nodiscard]] Resolve index(const Index &index, const Dim &dim, uint32_t me, uint32_t owner,
+                              int64_t &out) const;
+  std::string checkAccess(const Access &access) const;
+  std::string checkPeer(const Peer &peer) const;
+
+  uint32_t ranks = 0;
+  std::vector<uint32_t> strides;
+  std::vector<int64_t> slotCount;
+  std::vector<std::vector<std::vector<uint32_t>>> layoutIds;
+  std::string invalid;
+};
+
+} // namespace mlir::ctran::machine
+#endif // NCCLX_MACHINE_LIB_FRAME_H

@@ -1,0 +1,94 @@
+//===- Layout.cpp - Where the boxes of an index space lie in bytes ------------===//
+
+#include "ncclx/Machine/Layout.h"
+
+#include <algorithm>
+
+namespace mlir::ctran::machine {
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/// floor(a * b / c) without overflow of the product.
+static int64_t mulDiv(int64_t a, int64_t b, int64_t c) {
+  return static_cast<int64_t>(static_cast<__int128>(a) * b / c);
+}
+
+void cut(Partition partition, int64_t extent, int64_t n, int64_t granule, int64_t index,
+         int64_t &begin, int64_t &end) {
+  if (partition == Partition::Chunked) {
+    int64_t chunk = ceilDiv(extent, n);
+    begin = std::min<int64_t>(mulDiv(index, chunk, 1), extent);
+    end = std::min(begin + chunk, extent);
+    return;
+  }
+  int64_t granules = ceilDiv(extent, granule);
+  auto at = [&](int64_t i) {
+    return std::min<int64_t>(mulDiv(mulDiv(i, granules, n), granule, 1), extent);
+  };
+  begin = at(index);
+  end = at(index + 1);
+}
+
+/// Size of the largest piece that `dim` cuts from `extent` units.
+static int64_t largestPiece(const Dim &dim, int64_t extent) {
+  if (dim.partition == Partition::Chunked)
+    return ceilDiv(extent, dim.size);
+  // Pieces have floor(g/n) or ceil(g/n) granules; the last has ceil(g/n) and may be cut short.
+  int64_t granules = ceilDiv(extent, dim.granule), more = ceilDiv(granules, dim.size);
+  int64_t begin, end;
+  cut(dim.partition, extent, dim.size, dim.granule, dim.size - 1, begin, end);
+  int64_t withMore = granules % dim.size == 0 ? dim.size : granules % dim.size;
+  int64_t others = withMore > 1 ? more : granules / dim.size;
+  return dim.size == 1 ? extent : std::max(end - begin, others * dim.granule);
+}
+
+void Space::interval(const std::vector<int64_t> &path, int64_t &begin, int64_t &end) const {
+  begin = 0;
+  end = extent;
+  for (size_t i = 0; i < path.size() && i < dims.size(); ++i) {
+    int64_t low, high;
+    cut(dims[i].partition, end - begin, dims[i].size, dims[i].granule, path[i], low, high);
+    end = begin + high;
+    begin += low;
+  }
+}
+
+ByteBox Space::locate(const std::vector<int64_t> &path, int64_t first, int64_t count) const {
+  int64_t begin, end;
+  if (count < 0) {
+    interval(path, begin, end);
+  } else {
+    std::vector<int64_t> child(path);
+    child.push_back(first);
+    interval(child, begin, end);
+    if (count == 0) {
+      end = begin;
+    } else {
+      int64_t ignored;
+      child.back() = first + count - 1;
+      interval(child, ignored, end);
+    }
+  }
+  int64_t width = extent;
+  if (resident && !dims.empty()) {
+    width = largestPiece(dims.front(), extent);
+    if (path.empty() && count < 0) {
+      begin = 0;
+      end = width;
+    } else {
+      std::vector<int64_t> outer(1, path.empty() ? first : path.front());
+      int64_t own, ignored;
+      interval(outer, own, ignored);
+      begin -= own;
+      end -= own;
+    }
+  }
+  return {begin * unitBytes, rows, width * unitBytes, (end - begin) * unitBytes};
+}
+
+int64_t Space::storageBytes() const {
+  int64_t width = resident && !dims.empty() ? largestPiece(dims.front(), extent) : extent;
+  return rows * width * unitBytes;
+}
+
+} // namespace mlir::ctran::machine

@@ -1,0 +1,98 @@
+//===- Memory.h - The memory of one process, as boxes --------------*- C++ -*-===//
+//
+// Each window generation is a trie over the dimensions of an index space, split only where accesses
+// were finer than what is there. A cell keeps its value, the end of its last write and the ends of
+// the reads since.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLX_MACHINE_LIB_MEMORY_H
+#define NCCLX_MACHINE_LIB_MEMORY_H
+
+#include "Clock.h"
+#include "Value.h"
+
+#include <memory>
+
+namespace mlir::ctran::machine {
+
+/// Compact OpRef.
+struct Who {
+  uint32_t process = 0, lane = 0, location = 0, run = 0, step = 0;
+};
+
+/// The end of an access, as the owner of the memory names it.
+struct End {
+  uint32_t key = KeyTable::never, count = 0;
+  Who who;
+};
+
+/// Values of a box, by sub-box. `rest`: of the indices below `sub` that no other piece names.
+struct Piece {
+  Path sub;
+  ValueRef value;
+  bool rest = false;
+};
+using Pieces = llvm::SmallVector<Piece, 1>;
+
+/// Why an access is refused.
+struct Refusal {
+  Verdict verdict = Verdict::Ok;
+  Path where;               ///< the cell
+  std::optional<Who> other; ///< the access it conflicts with
+  bool otherWrites = false;
+  const char *note = "";
+};
+
+class WindowMemory {
+public:
+  WindowMemory(const Frame &frame, const Values &values) : frame(frame), values(values) {}
+
+  /// Reads `box` at `clock`, the read ending at `end`; fills `out` unless null (then values are
+  /// only checked to be there). False: `refusal`.
+  [[nodiscard]] bool read(const Box &box, const Clock &clock, const End &end, Pieces *out,
+                          Refusal &refusal);
+  /// A read that needs no value: the owner may look at the box until `end`.
+  [[nodiscard]] bool touch(const Box &box, const Clock &clock, const End &end, Refusal &refusal);
+  /// Writes `pieces` into `box`. The op's own reads, which end at (`readKey`, `readCount`), do not
+  /// conflict.
+  [[nodiscard]] bool write(const Box &box, const Clock &clock, const End &end, uint32_t readKey,
+                           uint32_t readCount, const Pieces &pieces, Refusal &refusal);
+
+private:
+  struct Node;
+  struct Kids {
+    std::vector<std::unique_ptr<Node>> at;
+    int64_t present = 0;
+  };
+  struct Node {
+    ValueRef value;
+    End write;
+    bool written = false;
+    llvm::SmallVector<End, 1> reads;
+    std::unique_ptr<Kids> kids;
+  };
+
+  /// Boxes through another index space than the one in use: the window is taken as a whole.
+  void enter(const Box &box);
+  Node &find(Node &from, const Box &box, size_t depth, llvm::ArrayRef<int64_t> path);
+  /// Calls visit(sub, node, rest) on the cells below `node`; false stops.
+  template <typename Fn> bool leaves(Node &node, Path &sub, Fn visit);
+  ValueRef collapse(const Node &node, const Box &box, size_t depth) const;
+  bool allWritten(const Node &node) const;
+  template <typename Fn> bool eachNode(const Box &box, Fn visit);
+  [[nodiscard]] bool readNode(Node &node, const Box &box, Path where, const Clock &clock,
+                              const End &end, bool needsValue, Refusal &refusal);
+
+  const Frame &frame;
+  const Values &values;
+  unsigned space = 0;
+  bool entered = false;
+  Node root;
+  /// Ends of accesses made through other index spaces, the latest of each key.
+  std::vector<End> foreignWrites, foreignReads;
+  /// The window holds several values that this index space has no boxes for.
+  bool mixed = false;
+};
+
+} // namespace mlir::ctran::machine
+#endif // NCCLX_MACHINE_LIB_MEMORY_H

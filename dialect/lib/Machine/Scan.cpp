@@ -1,0 +1,89 @@
+//===- Scan.cpp - What the streams of one run say -----------------------------===//
+
+#include "Stepper.h"
+
+#include "ncclx/Machine/Trace.h"
+
+#include <fmt/format.h>
+
+namespace mlir::ctran::machine {
+
+int64_t runsToProve(const Schedule &schedule) {
+  int64_t generations = 1;
+  for (const Window &window : schedule.windows)
+    generations = std::max(generations, window.generations);
+  for (const Slots &slots : schedule.slots)
+    generations = std::max(generations, slots.generations);
+  return generations + 1;
+}
+
+Scan scan(const Frame &frame, int64_t budget) {
+  Scan out;
+  const Schedule &schedule = frame.schedule;
+  uint32_t processes = frame.representative ? 1 : frame.numRanks();
+  std::vector<int64_t> point;
+  SlotRange range;
+  Op op;
+  auto notePeer = [&](const Peer &peer) {
+    if (peer.remote && !peer.absolute)
+      out.peers.insert(frame.target(peer, 0));
+  };
+  for (uint32_t rank = 0; rank < processes; ++rank) {
+    point = schedule.grid.pointOf(rank);
+    std::unique_ptr<OpStream> stream = schedule.open(frame.representative ? nullptr : &point, 0);
+    while (stream) {
+      OpStream::Result result = stream->next(op);
+      if (result == OpStream::Result::End)
+        break;
+      if (result == OpStream::Result::Asymmetric) {
+        out.asymmetric = frame.representative;
+        out.verdict = frame.representative ? Verdict::Undecided : Verdict::Invalid;
+        out.message = stream->why;
+        return out;
+      }
+      if (++out.events > budget) {
+        out.overBudget = true;
+        out.verdict = Verdict::Undecided;
+        out.message = fmt::format("a run has more than {} ops", budget);
+        return out;
+      }
+      auto where = [&] {
+        return op.location < schedule.locations.size() ? schedule.locations[op.location].op
+                                                       : std::string(toString(op.kind));
+      };
+      if (std::string bad = frame.check(op); !bad.empty()) {
+        out.verdict = Verdict::Invalid;
+        out.message = fmt::format("'{}': {}", where(), bad);
+        return out;
+      }
+      if (frame.representative)
+        for (const auto *list : {&op.reads, &op.writes})
+          for (const Access &access : *list)
+            notePeer(access.peer);
+      if (!op.slot)
+        continue;
+      if (frame.representative)
+        notePeer(op.slot->peer);
+      if (op.kind == OpKind::Wait || schedule.slots[op.slot->slots].perRun >= 0)
+        continue;
+      Resolve r = frame.resolve(*op.slot, rank, range);
+      if (r != Resolve::Ok) {
+        out.asymmetric = r == Resolve::Asymmetric;
+        out.verdict = out.asymmetric ? Verdict::Undecided : Verdict::Invalid;
+        out.message = fmt::format("'{}': {}", where(), frame.why);
+        return out;
+      }
+      auto &counts = out.perRun[{frame.representative ? 0 : range.owner, range.slots}];
+      for (int64_t i = 0; i < range.count; ++i)
+        ++counts[range.begin + i];
+    }
+    if (!stream) {
+      out.verdict = Verdict::Invalid;
+      out.message = "the schedule opens no stream";
+      return out;
+    }
+  }
+  return out;
+}
+
+} // namespace mlir::ctran::machine

@@ -1,0 +1,115 @@
+//===- Stepper.h - One execution of a schedule over clocks ---------*- C++ -*-===//
+#ifndef NCCLX_MACHINE_LIB_STEPPER_H
+#define NCCLX_MACHINE_LIB_STEPPER_H
+
+#include "Memory.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <deque>
+
+namespace mlir::ctran::machine {
+
+/// What is known of a schedule before it is stepped: one pass over the streams of run 0.
+struct Scan {
+  Verdict verdict = Verdict::Ok; ///< Invalid, or Undecided: asymmetric, or over the budget
+  std::string message;
+  bool asymmetric = false, overBudget = false;
+  int64_t events = 0;
+  llvm::DenseSet<uint32_t> peers; ///< displacements, for one representative
+  /// Signals per run of the slots whose declaration does not say: (process, slots) -> by slot.
+  std::map<std::pair<uint32_t, unsigned>, llvm::DenseMap<int64_t, int64_t>> perRun;
+};
+/// Stops once there are more than `budget` ops.
+Scan scan(const Frame &frame, int64_t budget);
+
+/// Number of runs that prove all runs: P+1.
+int64_t runsToProve(const Schedule &schedule);
+
+struct StepOptions {
+  int64_t runs = 2;
+  int64_t eventBudget = 0;
+  std::optional<int64_t> depth;
+  bool serialForm = false; ///< all lanes of a rank are one, in issue order
+  bool ordersOnly = false; ///< only whether it ends: no memory, no clocks
+  unsigned widen = 0;
+};
+
+/// Steps every process until nothing can move.
+class Stepper {
+public:
+  Stepper(const Frame &frame, const Scan &scan, const StepOptions &options);
+  ~Stepper();
+
+  /// False: `verdict`, `message`, `witness`.
+  [[nodiscard]] bool run();
+
+  Verdict verdict = Verdict::Ok;
+  std::string message;
+  Witness witness;
+  int64_t events = 0;
+  std::vector<ProofResult::SlotUse> slotUse;
+  bool droppedOrder() const { return keys.dropped; }
+
+private:
+  struct TokenState;
+  struct Queued;
+  struct LaneState;
+  struct SlotState;
+  struct Process;
+  struct Packets;
+
+  [[nodiscard]] bool fail(Verdict kind, const std::string &text, const Who *op = nullptr,
+                          const Who *other = nullptr);
+  [[nodiscard]] bool failResolve(Resolve r, const Who &who);
+  OpRef ref(const Who &who) const;
+  std::string text(const Who &who) const;
+
+  [[nodiscard]] bool advance(Process &p);
+  /// Fetches the next op of `p` into p.pending; p.ended after the last.
+  [[nodiscard]] bool fetch(Process &p);
+  LaneState &laneOf(Process &p, const Lane &lane);
+  enum class Step : uint8_t { Done, Blocked, Failed };
+  Step step(Process &p, LaneState &lane, Queued &q);
+  [[nodiscard]] bool acquire(Process &p, LaneState &lane, Queued &q, const Who &who);
+  [[nodiscard]] bool moveData(Process &p, LaneState &lane, Queued &q, const Who &who);
+  [[nodiscard]] bool caller(Process &p, LaneState &lane, Queued &q, const Who &who);
+  [[nodiscard]] bool deliver(Process &p, LaneState &lane, const Op &op, const Who &who,
+                             const Clock &clock, bool landing);
+  [[nodiscard]] bool refused(const Refusal &refusal, const Box &box, const Who &who,
+                             const char *what);
+  [[nodiscard]] bool sumPieces(std::vector<Pieces> &sources, Pieces &out,
+                               const std::vector<Box> &boxes, const Who &who);
+  [[nodiscard]] bool checkSink(const Pieces &pieces, const ValueRef &want, const Box &box,
+                               const Who &who);
+  void complete(LaneState &lane, Queued &q, bool issueLane, bool local);
+
+  Process &process(uint32_t owner);
+  SlotState &slotState(Process &p, unsigned slots, int64_t generation, int64_t index);
+  int64_t perRun(uint32_t owner, unsigned slots, int64_t index) const;
+  WindowMemory &memory(Process &p, unsigned window, int64_t run);
+  void wake(Process &p);
+
+  [[nodiscard]] bool deadlock();
+  [[nodiscard]] bool balance();
+  [[nodiscard]] bool realisations();
+
+  const Frame &frame;
+  const Schedule &schedule;
+  const Scan &scanned;
+  StepOptions options;
+  Values values;
+  KeyTable keys;
+  std::vector<Lane> laneNames;
+  std::vector<std::unique_ptr<Process>> processes;
+  std::deque<Process *> active;
+  Process *current = nullptr;
+  int64_t lookahead = 256;
+  int64_t nextTerm = 0;
+  std::vector<std::unique_ptr<Queued>> spare;
+  std::vector<Packets> packets; ///< per window, for in-band slots
+  Clock scratch, shifted;
+};
+
+} // namespace mlir::ctran::machine
+#endif // NCCLX_MACHINE_LIB_STEPPER_H

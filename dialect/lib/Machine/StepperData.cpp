@@ -1,0 +1,281 @@
+//===- StepperData.cpp - Data ops of the Stepper ------------------------------===//
+
+#include "StepperState.h"
+
+#include <fmt/format.h>
+
+namespace mlir::ctran::machine {
+
+bool Stepper::refused(const Refusal &refusal, const Box &box, const Who &who, const char *what) {
+  Box cell = box;
+  cell.path = refusal.where;
+  cell.count = -1;
+  std::string place = frame.describe(cell);
+  const Who *other = refusal.other ? &*refusal.other : nullptr;
+  switch (refusal.verdict) {
+  case Verdict::Undefined:
+    return fail(refusal.verdict,
+                fmt::format("{} {} {}, which was never written", text(who), what, place), &who);
+  case Verdict::Race:
+    return fail(refusal.verdict,
+                fmt::format("{} {} {}, and nothing orders that after its {} by {}{}", text(who),
+                            what, place, refusal.otherWrites ? "write" : "read", text(*other),
+                            refusal.note),
+                &who, other);
+  default:
+    return fail(refusal.verdict, fmt::format("{} {} {}{}", text(who), what, place, refusal.note),
+                &who);
+  }
+}
+
+/// Entry writes every input and has read every output; exit reads every output (S22).
+bool Stepper::caller(Process &p, LaneState &lane, Queued &q, const Who &who) {
+  bool entry = q.op.kind == OpKind::Entry;
+  End end{lane.key, lane.clock[lane.key] + 1, who};
+  Refusal refusal;
+  for (unsigned w = 0; w < schedule.windows.size(); ++w) {
+    Box box;
+    box.owner = p.rank;
+    box.window = w;
+    Window::Role role = schedule.windows[w].role;
+    WindowMemory &window = memory(p, w, q.run);
+    if (entry && role == Window::Role::Input) {
+      Pieces pieces;
+      pieces.push_back({{}, values.term(nextTerm++, p.rank, q.run), false});
+      if (!window.write(box, lane.clock, end, lane.key, end.count, pieces, refusal))
+        return refused(refusal, box, who, "writes");
+    } else if (role == Window::Role::Output) {
+      if (!window.touch(box, lane.clock, end, refusal))
+        return refused(refusal, box, who, entry ? "has read" : "reads");
+    }
+  }
+  return true;
+}
+
+/// Gives a box that is one value the pieces [0, count) of its next dimension.
+static bool expand(Pieces &pieces, const Box &source, int64_t count, const Frame &frame,
+                   const Values &values) {
+  Pieces out;
+  for (Piece &piece : pieces) {
+    if (!piece.sub.empty() && !piece.rest) {
+      out.push_back(std::move(piece));
+      continue;
+    }
+    size_t depth = source.path.size();
+    if (!piece.sub.empty() || depth >= frame.dims(source).size() || piece.rest)
+      return false;
+    for (int64_t i = 0; i < count; ++i)
+      out.push_back({Path{i}, values.child(piece.value, source, depth, i), false});
+  }
+  pieces = std::move(out);
+  return true;
+}
+
+bool Stepper::sumPieces(std::vector<Pieces> &sources, Pieces &out, const std::vector<Box> &boxes,
+                        const Who &who) {
+  auto less = [](const Piece &a, const Piece &b) {
+    return std::lexicographical_compare(a.sub.begin(), a.sub.end(), b.sub.begin(), b.sub.end());
+  };
+  size_t finest = 0;
+  for (size_t i = 1; i < sources.size(); ++i)
+    if (sources[i].size() > sources[finest].size())
+      finest = i;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    // A box that holds one value holds its parts.
+    if (sources[i].size() == 1 && sources[i][0].sub.empty() && sources[finest].size() > 1) {
+      Pieces split;
+      for (const Piece &piece : sources[finest]) {
+        ValueRef value = sources[i][0].value;
+        size_t depth = boxes[i].path.size();
+        for (int64_t index : piece.sub) {
+          if (depth >= frame.dims(boxes[i]).size())
+            return fail(Verdict::Undecided,
+                        fmt::format("{} adds differently split boxes", text(who)), &who);
+          value = values.child(value, boxes[i], depth++, index);
+        }
+        split.push_back({piece.sub, value, piece.rest});
+      }
+      sources[i] = std::move(split);
+    }
+    llvm::sort(sources[i], less);
+  }
+  out = sources[0];
+  for (size_t i = 1; i < sources.size(); ++i) {
+    if (sources[i].size() != out.size())
+      return fail(Verdict::Undecided, fmt::format("{} adds differently split boxes", text(who)),
+                  &who);
+    for (size_t j = 0; j < out.size(); ++j) {
+      const Piece &more = sources[i][j];
+      if (more.sub != out[j].sub || more.rest != out[j].rest)
+        return fail(Verdict::Undecided, fmt::format("{} adds differently split boxes", text(who)),
+                    &who);
+      std::string why;
+      ValueRef sum = values.sum(out[j].value, more.value, why);
+      if (!sum)
+        return fail(Verdict::Result, fmt::format("{} {}", text(who), why), &who);
+      out[j].value = sum;
+    }
+  }
+  return true;
+}
+
+bool Stepper::checkSink(const Pieces &pieces, const ValueRef &want, const Box &box,
+                        const Who &who) {
+  for (const Piece &piece : pieces) {
+    ValueRef expected = want;
+    size_t depth = box.path.size();
+    for (size_t i = 0; i < piece.sub.size(); ++i)
+      expected = values.child(expected, box, depth++,
+                              piece.sub[i] + (i == 0 && box.count >= 0 ? box.first : 0));
+    if (piece.value && sameValue(*piece.value, *expected))
+      continue;
+    Box cell = box;
+    cell.count = -1;
+    for (size_t i = 0; i < piece.sub.size(); ++i)
+      cell.path.push_back(piece.sub[i] + (i == 0 && box.count >= 0 ? box.first : 0));
+    return fail(Verdict::Result,
+                fmt::format("{}: {} holds {}, expected {}", text(who), frame.describe(cell),
+                            values.describe(piece.value), values.describe(expected)),
+                &who);
+  }
+  return true;
+}
+
+bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
+  const Op &op = q.op;
+  Clock &clock = lane.clock;
+  uint32_t index = clock[lane.key] + 1;
+  // Where a lane only issues, its own next op does not wait for this one's end.
+  uint32_t localCount = lane.issueOnly ? lane.doneCount + 1 : index;
+  End local{lane.done, localCount, who};
+  Refusal refusal;
+  bool opaque = op.kind == OpKind::Compute || op.kind == OpKind::Count;
+
+  std::vector<Pieces> sources;
+  std::vector<Box> boxes;
+  Box box;
+  for (const Access &access : op.reads) {
+    if (Resolve r = frame.resolve(access, p.rank, box); r != Resolve::Ok)
+      return failResolve(r, who);
+    boxes.push_back(box);
+    Pieces &pieces = sources.emplace_back();
+    if (op.kind == OpKind::Source)
+      break;
+    uint32_t d = frame.representative ? box.owner : 0;
+    const Clock *at = &clock;
+    if (d) {
+      keys.shift(clock, d, scratch);
+      at = &scratch;
+    }
+    End end{keys.shift(local.key, d), localCount, who};
+    if (end.key == KeyTable::never)
+      return fail(Verdict::Undecided,
+                  fmt::format("{}: the peer is outside the clock's window", text(who)), &who);
+    if (!memory(process(box.owner), box.window, q.run)
+             .read(box, *at, end, opaque ? nullptr : &pieces, refusal))
+      return refused(refusal, box, who, "reads");
+    if (d)
+      for (Piece &piece : pieces)
+        piece.value = values.shift(piece.value, frame.negate(d));
+  }
+
+  Pieces result;
+  ValueRef term;
+  switch (op.kind) {
+  case OpKind::Copy:
+    result = std::move(sources[0]);
+    break;
+  case OpKind::Reduce: {
+    // Values that no label names may be combined: the result is a new one.
+    bool terms = true;
+    for (const Pieces &pieces : sources)
+      for (const Piece &piece : pieces)
+        terms &= piece.value && piece.value->name < 0;
+    if (terms)
+      term = values.term(nextTerm++, p.rank, q.run);
+    else if (!sumPieces(sources, result, boxes, who))
+      return false;
+    break;
+  }
+  case OpKind::Sink:
+    if (!checkSink(sources[0], values.of(op.label, boxes[0], p.rank, q.run, true), boxes[0], who))
+      return false;
+    break;
+  case OpKind::Source:
+    term = values.of(op.label, boxes[0], p.rank, q.run, false);
+    break;
+  case OpKind::Compute:
+    term = values.term(nextTerm++, p.rank, q.run);
+    break;
+  default:
+    break;
+  }
+
+  bool landing = false;
+  size_t writes = op.kind == OpKind::Source ? 1 : op.writes.size();
+  for (size_t i = 0; i < writes; ++i) {
+    const Access &access = op.kind == OpKind::Source ? op.reads[0] : op.writes[i];
+    if (Resolve r = frame.resolve(access, p.rank, box); r != Resolve::Ok)
+      return failResolve(r, who);
+    uint32_t d = frame.representative ? box.owner : 0;
+    const Clock *at = &clock;
+    if (d) {
+      keys.shift(clock, d, scratch);
+      at = &scratch;
+    }
+    uint32_t readKey = keys.shift(local.key, d);
+    if (readKey == KeyTable::never)
+      return fail(Verdict::Undecided,
+                  fmt::format("{}: the peer is outside the clock's window", text(who)), &who);
+    End end{readKey, localCount, who};
+    if (access.peer.remote && lane.issueOnly) {
+      // Only its own notify, raised at the same rank, ever tells that a put has landed (S18).
+      end.key = KeyTable::never;
+      SlotRange range;
+      if (op.slot) {
+        if (Resolve r = frame.resolve(*op.slot, p.rank, range); r != Resolve::Ok)
+          return failResolve(r, who);
+        if (range.owner == box.owner && range.count == 1) {
+          landing = true;
+          const Slots &decl = schedule.slots[range.slots];
+          int64_t generation = q.run % decl.generations;
+          SlotState &slot = slotState(process(range.owner), range.slots, generation, range.begin);
+          end.key = keys.landed(frame.representative ? 0 : range.owner, range.slots,
+                                generation * frame.numSlots(range.slots) + range.begin);
+          end.count = static_cast<uint32_t>(slot.count + 1);
+        }
+      }
+    }
+    Pieces pieces;
+    if (term) {
+      if (box.count < 0)
+        pieces.push_back({{}, term, false});
+      for (int64_t j = 0; j < box.count; ++j)
+        pieces.push_back({Path{j}, values.child(term, box, box.path.size(), box.first + j), false});
+    } else {
+      pieces = result;
+      if (box.count > 0 && !boxes.empty() && !expand(pieces, boxes[0], box.count, frame, values))
+        return fail(Verdict::Undecided,
+                    fmt::format("{} writes {}, an interval, from a box that has no such pieces",
+                                text(who), frame.describe(box)),
+                    &who);
+      if (d)
+        for (Piece &piece : pieces)
+          piece.value = values.shift(piece.value, d);
+    }
+    if (!memory(process(box.owner), box.window, q.run)
+             .write(box, *at, end, readKey, localCount, pieces, refusal))
+      return refused(refusal, box, who, op.kind == OpKind::Source ? "labels" : "writes");
+    Packets &packet = packets[box.window];
+    bool inband =
+        op.slot && schedule.slots[op.slot->slots].realisation == Slots::Realisation::Inband;
+    (inband ? packet.byPacket : packet.otherwise) = true;
+    (inband ? packet.packet : packet.other) = who;
+  }
+  clock.raise(lane.key, index);
+  if (lane.issueOnly)
+    lane.doneCount = localCount;
+  return !op.slot || deliver(p, lane, op, who, clock, landing);
+}
+
+} // namespace mlir::ctran::machine

@@ -1,0 +1,76 @@
+//===- StepperState.h - State of the processes of a Stepper --------*- C++ -*-===//
+#ifndef NCCLX_MACHINE_LIB_STEPPERSTATE_H
+#define NCCLX_MACHINE_LIB_STEPPERSTATE_H
+
+#include "Stepper.h"
+
+#include "ncclx/Machine/Trace.h"
+
+#include <limits>
+
+namespace mlir::ctran::machine {
+
+struct Stepper::TokenState {
+  Clock clock;
+};
+
+struct Stepper::Queued {
+  Op op;
+  uint32_t run = 0, step = 0;
+};
+
+struct Stepper::LaneState {
+  Lane name;
+  uint32_t id = 0;
+  bool issueOnly = false;
+  uint32_t key = 0, done = 0; ///< keys of starts and of local completions
+  uint32_t doneCount = 0;
+  int64_t steps = 0;
+  Clock clock;
+  std::deque<std::unique_ptr<Queued>> queue;
+};
+
+struct Stepper::SlotState {
+  int64_t perRun = 0;
+  int64_t count = 0, acquired = 0;
+  std::deque<Clock> pending; ///< of signals that no wait has acquired
+  struct Writer {
+    uint32_t rank, lane;
+    int64_t count;
+    Who who;
+  };
+  llvm::SmallVector<Writer, 1> writers;
+  LaneState *waiter = nullptr;
+  std::deque<std::pair<uint32_t, int64_t>> passed; ///< waits: index on the waiter's lane, value
+  int64_t known = 0, lead = 0;
+  int64_t smallestWait = std::numeric_limits<int64_t>::max(); ///< relative to the run
+  struct Use {
+    int64_t signals = 0, waits = 0, lastWait = 0;
+  };
+  std::vector<Use> uses; ///< per run that uses this generation
+};
+
+struct Stepper::Process {
+  uint32_t rank = 0;
+  std::vector<int64_t> point;
+  std::vector<std::unique_ptr<LaneState>> lanes;
+  LaneState *lastLane = nullptr;
+  std::vector<llvm::DenseMap<int64_t, std::unique_ptr<SlotState>>> slots;
+  SlotState *lastSlot = nullptr;
+  unsigned lastSlotId = 0;
+  int64_t lastSlotAt = 0;
+  std::vector<std::vector<std::unique_ptr<WindowMemory>>> memory; ///< window, generation
+  std::unique_ptr<OpStream> stream;
+  std::unique_ptr<Queued> pending;
+  int64_t run = 0, fetched = 0, queued = 0;
+  bool ended = false, done = false, isActive = false, hungry = false;
+};
+
+/// How a window is written, for S32.
+struct Stepper::Packets {
+  bool byPacket = false, otherwise = false;
+  Who packet, other;
+};
+
+} // namespace mlir::ctran::machine
+#endif // NCCLX_MACHINE_LIB_STEPPERSTATE_H

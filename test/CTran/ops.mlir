@@ -60,7 +60,7 @@ ctran.program @all grid ["x" = 4, "y" = 2] rx_visible
   %s_4 = ctran.range %s from %c0 size %c4
   %s_0 = ctran.range %s[%c0]
   // CHECK: ctran.range %[[O]] from %[[X]] : "x" size %{{.+}}
-  %o_4 = ctran.range %o from %x : "x" size %c2
+  %o_4 = ctran.range %o from %x : "x" size %c4
   // CHECK: ctran.slot %[[DP]][%[[X]] : "x", %{{.+}}]
   %dp_x = ctran.slot %dp[%x : "x", %c0]
   // CHECK: ctran.slot %[[D]] from %{{.+}} size %{{.+}}

@@ -315,36 +315,46 @@ static bool numbersAxis(OperandRange indices, Value first, Value count, ArrayRef
          !coversDimension(first, count, dims[dim]);
 }
 
+std::string ctran::asymmetryOf(Operation *op) {
+  auto numbered = [&](StringRef kind, StringRef name, unsigned dim, const machine::Dim &bound) {
+    auto axis = cast<GridAxisAttr>(programOf(op).getGrid()[*bound.axis]).getName();
+    return llvm::formatv("a number indexes dimension {0} of {1} \"{2}\", which is bound to axis "
+                         "\"{3}\"",
+                         dim, kind, name, axis)
+        .str();
+  };
+  unsigned dim;
+  if (auto value = dyn_cast<CoordValueOp>(op)) {
+    if (!value->use_empty())
+      return ("the coordinate on axis \"" + value.getCoord().getType().getAxis() +
+              "\" is used as a number")
+          .str();
+  } else if (auto table = dyn_cast<TableOp>(op)) {
+    if (!table->use_empty())
+      return ("a table is indexed by the coordinate on axis \"" +
+              table.getCoord().getType().getAxis() + "\"")
+          .str();
+  } else if (auto view = dyn_cast<PeerViewOp>(op)) {
+    if (view.getRank())
+      return "a peer is named by its rank number";
+  } else if (auto range = dyn_cast<RangeOp>(op)) {
+    auto box = resolveRange(range.getResult());
+    if (succeeded(box) && numbersAxis(range.getIndices(), range.getFirst(), range.getCount(),
+                                      box->space.dims, dim))
+      return numbered("window", box->window.getSym(), dim, box->space.dims[dim]);
+  } else if (auto slot = dyn_cast<SlotOp>(op)) {
+    auto ref = resolveSlot(slot.getResult());
+    if (succeeded(ref) &&
+        numbersAxis(slot.getIndices(), slot.getFirst(), slot.getCount(), ref->dims, dim))
+      return numbered("slots", ref->slots.getSym(), dim, ref->dims[dim]);
+  }
+  return {};
+}
+
 bool ctran::isSymmetric(ProgramOp program, std::string *reason, Operation **where) {
   std::string why;
-  auto axisOf = [&](const machine::Dim &dim) {
-    return cast<GridAxisAttr>(program.getGrid()[*dim.axis]).getName();
-  };
-  auto result = program.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    unsigned dim;
-    if (auto value = dyn_cast<CoordValueOp>(op); value && !value->use_empty()) {
-      why = llvm::formatv("the coordinate on axis \"{0}\" is used as a number",
-                          value.getCoord().getType().getAxis());
-    } else if (auto table = dyn_cast<TableOp>(op); table && !table->use_empty()) {
-      why = llvm::formatv("a table is indexed by the coordinate on axis \"{0}\"",
-                          table.getCoord().getType().getAxis());
-    } else if (auto view = dyn_cast<PeerViewOp>(op); view && view.getRank()) {
-      why = "a peer is named by its rank number";
-    } else if (auto range = dyn_cast<RangeOp>(op)) {
-      auto box = resolveRange(range.getResult());
-      if (succeeded(box) &&
-          numbersAxis(range.getIndices(), range.getFirst(), range.getCount(), box->space.dims, dim))
-        why = llvm::formatv("a number indexes dimension {0} of window \"{1}\", which is bound to "
-                            "axis \"{2}\"",
-                            dim, box->window.getSym(), axisOf(box->space.dims[dim]));
-    } else if (auto slot = dyn_cast<SlotOp>(op)) {
-      auto ref = resolveSlot(slot.getResult());
-      if (succeeded(ref) &&
-          numbersAxis(slot.getIndices(), slot.getFirst(), slot.getCount(), ref->dims, dim))
-        why = llvm::formatv("a number indexes dimension {0} of slots \"{1}\", which is bound to "
-                            "axis \"{2}\"",
-                            dim, ref->slots.getSym(), axisOf(ref->dims[dim]));
-    }
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    why = asymmetryOf(op);
     if (why.empty())
       return WalkResult::advance();
     if (where)
@@ -353,5 +363,5 @@ bool ctran::isSymmetric(ProgramOp program, std::string *reason, Operation **wher
   });
   if (reason)
     *reason = why;
-  return !result.wasInterrupted();
+  return why.empty();
 }

@@ -253,14 +253,21 @@ static LogicalResult verifyPath(Operation *op, OperandRange indices, Value first
   if (number && (*number < 0 || *number > dim.size)) // index C7
     return op->emitOpError("takes ")
            << *number << " places of dimension " << indices.size() << ", which has " << dim.size;
-  // An empty interval may begin at the end.
-  if (begin && number && *begin >= 0 && *begin <= dim.size && *number <= dim.size - *begin)
+  if (isa<CoordType>(first.getType())) {
+    if (failed(verifyIndex(op, first, indices.size(), dim, program)))
+      return failure();
+    if (number != 1 && number != dim.size) // index C8
+      return op->emitOpError("takes an interval from a coordinate on, which must be 1 place or all ")
+             << dim.size << " of the axis";
     return success();
-  if (begin && number) // index C7
-    return op->emitOpError("takes the places from ")
-           << *begin << " on, " << *number << " of them, of dimension " << indices.size()
-           << ", which has " << dim.size;
-  return verifyIndex(op, first, indices.size(), dim, program);
+  }
+  // An empty interval may begin at the end.
+  bool inside = !begin || (*begin >= 0 && *begin + number.value_or(0) <= dim.size);
+  if (!inside) // index C7
+    return op->emitOpError("takes ")
+           << number.value_or(0) << " places of dimension " << indices.size() << " from " << *begin
+           << " on, but there are " << dim.size;
+  return success();
 }
 
 LogicalResult RangeOp::verify() {

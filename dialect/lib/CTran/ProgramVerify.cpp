@@ -42,13 +42,15 @@ static bool canCarry(Type type) { return isa<IndexType, TokenType>(type) || type
 
 /// Index arithmetic that has the same meaning to the prover and to the code generator.
 static bool isArithmetic(Operation *op) {
-  if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::DivSIOp,
-           arith::DivUIOp, arith::CeilDivSIOp, arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp,
-           arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp, arith::CmpIOp,
-           arith::SelectOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp, affine::AffineApplyOp>(op))
-    return false;
-  return llvm::all_of(op->getOperandTypes(), canCarry) &&
-         llvm::all_of(op->getResultTypes(), canCarry);
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return compare.getLhs().getType().isIndex();
+  if (isa<arith::ConstantOp, arith::SelectOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
+          affine::AffineApplyOp>(op))
+    return canCarry(op->getResult(0).getType());
+  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::DivSIOp, arith::DivUIOp,
+             arith::CeilDivSIOp, arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp,
+             arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>(op) &&
+         op->getResult(0).getType().isIndex();
 }
 
 static LogicalResult verifyLoop(scf::ForOp loop) {

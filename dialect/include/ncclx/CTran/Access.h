@@ -97,6 +97,8 @@ bool samePoint(PeerViewOp a, PeerViewOp b);
 /// the same on every rank.
 Operation *coordinateSource(Value value);
 
+/// How this one op makes a program asymmetric, or nothing.
+std::string asymmetryOf(Operation *op);
 /// True when one representative stands for all ranks (Theorem 1). Else `where` is the first op, in
 /// the order of the text, that uses a coordinate as a number, and `reason` says how.
 bool isSymmetric(ProgramOp program, std::string *reason = nullptr, Operation **where = nullptr);

@@ -202,8 +202,8 @@ def CTran_RangeOp : CTran_Op<"range", [Pure, AttrSizedOperandSegments]> {
     %some = ctran.range %tmp from %lo size %n
     %part = ctran.range %out[%x : "x"] sized %count
     ```
-    A coordinate names its axis; a number stands alone. An interval of a bound dimension that starts
-    at a coordinate goes round the axis.
+    A coordinate names its axis; a number stands alone. An interval that starts at a coordinate is
+    one place, or the whole axis.
   }];
   let arguments = (ins CTran_WindowType:$window,
     Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,

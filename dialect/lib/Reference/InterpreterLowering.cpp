@@ -1,0 +1,442 @@
+//===- InterpreterLowering.cpp - ncclx to memrefs and calls ---------------===//
+//
+// On tensors, asynchrony is dropped: a future is its value and an await is nothing, so bufferization
+// is upstream's, with no buffer in flight. On memrefs a start does all the work, and a finish none.
+//
+//===----------------------------------------------------------------------===//
+#include "InterpreterLowering.h"
+
+#include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Reference/HostCompute.h"
+#include "ncclx/Reference/Interpreter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+using namespace mlir::ncclx::reference;
+
+void mlir::ncclx::registerInterpreterDialects(DialectRegistry &registry) {
+  registerHostComputeDialects(registry);
+  registry.insert<NCCLXDialect, bufferization::BufferizationDialect, tensor::TensorDialect>();
+  arith::registerBufferizableOpInterfaceExternalModels(registry);
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+  cf::registerBufferizableOpInterfaceExternalModels(registry);
+  linalg::registerBufferizableOpInterfaceExternalModels(registry);
+  scf::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerBufferizableOpInterfaceExternalModels(registry);
+}
+
+namespace {
+
+/// Where an op stands, for a message at run time.
+std::string describe(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "'" << op->getName() << "' (" << op->getLoc() << ")";
+  return text;
+}
+
+template <typename OpTy>
+SmallVector<OpTy> collect(ModuleOp module) {
+  SmallVector<OpTy> ops;
+  module.walk([&](OpTy op) { ops.push_back(op); });
+  return ops;
+}
+
+/// Replaces one dialect type by another everywhere.
+template <typename From>
+void replaceType(ModuleOp module, llvm::function_ref<Type(From)> replacement) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](From type) -> std::optional<Type> { return replacement(type); });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+class Lowering {
+public:
+  Lowering(ModuleOp module, int64_t ranks) : module(module), ranks(ranks) {}
+
+  LogicalResult run(StringRef function);
+  LoweredProgram program;
+
+private:
+  LogicalResult isolate(StringRef function);
+  LogicalResult addSites();
+  FailureOr<Collective> describeCollective(CollectiveOpInterface op, ArrayRef<int64_t> members);
+  void simplifyTensors();
+  LogicalResult bufferize();
+  LogicalResult lowerBuffers();
+  Value makeDense(ImplicitLocOpBuilder &b, Value memref);
+  void buildEntry(ArrayRef<Type> inputs, ArrayRef<Type> results, StringRef function);
+  Value takeChunk(ImplicitLocOpBuilder &b, Operation *op, Value whole, Value chunk, int64_t count,
+                  int64_t dim, Type type);
+  func::FuncOp declare(StringRef name, FunctionType type);
+
+  ModuleOp module;
+  int64_t ranks;
+  static constexpr llvm::StringLiteral siteAttr = "ncclx_reference.site";
+};
+
+/// Keeps the function and what it names.
+LogicalResult Lowering::isolate(StringRef function) {
+  auto entry = module.lookupSymbol<func::FuncOp>(function);
+  if (!entry || entry.isDeclaration())
+    return module.emitError("has no function '") << function << "' with a body to interpret";
+  for (func::FuncOp other : module.getOps<func::FuncOp>())
+    other.setVisibility(other == entry ? SymbolTable::Visibility::Public
+                                       : SymbolTable::Visibility::Private);
+  PassManager manager(module.getContext());
+  manager.addPass(createSymbolDCEPass());
+  if (failed(manager.run(module)))
+    return failure();
+  llvm::append_range(program.types, entry.getArgumentTypes());
+  llvm::append_range(program.types, entry.getResultTypes());
+  program.numInputs = entry.getNumArguments();
+  for (Type type : program.types) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    if (shaped ? !shaped.hasStaticShape() : !type.isIntOrIndexOrFloat())
+      return entry.emitOpError("must have arguments and results of static shape to be interpreted, "
+                               "found ")
+             << type;
+  }
+  for (auto type : llvm::make_filter_range(program.types, llvm::IsaPred<MemRefType>))
+    if (!cast<MemRefType>(type).getLayout().isIdentity())
+      return entry.emitOpError("must have memrefs of the identity layout to be interpreted, found ")
+             << type;
+  return success();
+}
+
+Element elementOf(Type type) {
+  if (type.isF32())
+    return Element::F32;
+  if (type.isF64())
+    return Element::F64;
+  if (type.isBF16())
+    return Element::BF16;
+  if (type.isF16())
+    return Element::F16;
+  return type.isInteger(32) ? Element::I32 : Element::I64;
+}
+
+Reduction reductionOf(ReductionKind kind) {
+  switch (kind) {
+  case ReductionKind::Sum:
+    return Reduction::Sum;
+  case ReductionKind::Min:
+    return Reduction::Min;
+  case ReductionKind::Max:
+    return Reduction::Max;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+template <typename OpTy>
+void describeReduction(OpTy op, Collective &result) {
+  result.reduction = reductionOf(op.getKind());
+  result.accumulate = elementOf(op.getAccumulate());
+  // `any` leaves the order open; here it is that of the members.
+  result.order = op.getOrder() == ReductionOrder::Ring ? Order::Ring : Order::Member;
+}
+
+FailureOr<Collective> Lowering::describeCollective(CollectiveOpInterface op,
+                                                   ArrayRef<int64_t> members) {
+  Collective result;
+  result.element = elementOf(op.getElementType());
+  llvm::append_range(result.inShape, op.getInputType().getShape());
+  llvm::append_range(result.outShape, op.getOutputType().getShape());
+  if (auto gather = dyn_cast<AllGatherOp>(op.getOperation())) {
+    result.kind = Collective::AllGather;
+    result.dim = gather.getDim();
+  } else if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
+    result.kind = Collective::ReduceScatter;
+    result.dim = scatter.getDim();
+    describeReduction(scatter, result);
+  } else if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
+    result.kind = Collective::AllReduce;
+    describeReduction(reduce, result);
+  } else if (auto exchange = dyn_cast<AllToAllOp>(op.getOperation())) {
+    result.kind = Collective::AllToAll;
+    result.dim = exchange.getSplit();
+    result.concat = exchange.getConcat();
+  } else if (auto permute = dyn_cast<PermuteOp>(op.getOperation())) {
+    result.kind = Collective::Permute;
+    for (size_t member = 0; member < members.size(); ++member)
+      result.sources.push_back(permute.getSource(member, members.size()).value_or(-1));
+  } else {
+    return op->emitOpError("is a collective that the interpreter does not know");
+  }
+  return result;
+}
+
+/// One site for each collective, while it still has its tensor form and its place.
+LogicalResult Lowering::addSites() {
+  for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
+    GridOp grid = lookupGrid(op);
+    if (grid.getNumRanks() != ranks) {
+      InFlightDiagnostic diag = op->emitOpError("is over a grid of ")
+                                << grid.getNumRanks() << " ranks, but " << ranks
+                                << " are to be interpreted";
+      diag.attachNote(grid.getLoc()) << "the grid is here";
+      return diag;
+    }
+    Site site;
+    site.name = describe(op);
+    site.groupOf.assign(ranks, -1);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      if (site.groupOf[rank] >= 0)
+        continue;
+      SmallVector<int64_t> members = grid.getGroup(op.getAxes(), rank);
+      for (int64_t member : members)
+        site.groupOf[member] = site.groups.size();
+      site.groups.emplace_back(members.begin(), members.end());
+    }
+    FailureOr<Collective> collective = describeCollective(op, site.groups.front());
+    if (failed(collective))
+      return failure();
+    site.collective = std::move(*collective);
+    op->setDiscardableAttr(siteAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64),
+                                                      program.sites.size()));
+    program.sites.push_back(std::move(site));
+  }
+  return success();
+}
+
+func::FuncOp Lowering::declare(StringRef name, FunctionType type) {
+  if (auto known = module.lookupSymbol<func::FuncOp>(name))
+    return known;
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  auto function = func::FuncOp::create(b, module.getLoc(), name, type);
+  function.setPrivate();
+  return function;
+}
+
+/// Chunk `chunk` of `count`, a slice or a subview: rows [i*c, min((i+1)*c, N)) with c = ceil(N/n).
+Value Lowering::takeChunk(ImplicitLocOpBuilder &b, Operation *op, Value whole, Value chunk,
+                          int64_t count, int64_t dim, Type type) {
+  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(b, value).getResult(); };
+  auto i64 = [&](int64_t value) {
+    return arith::ConstantIntOp::create(b, value, /*width=*/64).getResult();
+  };
+  func::FuncOp check = declare(
+      chunkFunction, b.getFunctionType({b.getI64Type(), b.getI64Type(), b.getI64Type()}, {}));
+  Value wide = arith::IndexCastOp::create(b, b.getI64Type(), chunk);
+  func::CallOp::create(b, check, ValueRange{i64(program.chunks.size()), wide, i64(count)});
+  program.chunks.push_back(describe(op));
+
+  auto shaped = cast<ShapedType>(whole.getType());
+  int64_t rows = shaped.getDimSize(dim), each = getShardSize(rows, count);
+  SmallVector<OpFoldResult> offsets(shaped.getRank(), b.getIndexAttr(0)), sizes,
+      strides(shaped.getRank(), b.getIndexAttr(1));
+  for (int64_t size : shaped.getShape())
+    sizes.push_back(b.getIndexAttr(size));
+  Value start = arith::MulIOp::create(b, chunk, index(each));
+  if (rows % count == 0) {
+    sizes[dim] = b.getIndexAttr(each);
+  } else {
+    start = arith::MinSIOp::create(b, start, index(rows));
+    Value end = arith::MinSIOp::create(b, arith::AddIOp::create(b, start, index(each)), index(rows));
+    sizes[dim] = arith::SubIOp::create(b, end, start).getResult();
+  }
+  offsets[dim] = start;
+  if (isa<RankedTensorType>(type))
+    return tensor::ExtractSliceOp::create(b, cast<RankedTensorType>(type), whole, offsets, sizes,
+                                          strides);
+  return memref::SubViewOp::create(b, cast<MemRefType>(type), whole, offsets, sizes, strides);
+}
+
+/// The tensor form without time: a future is its value from the start on. Calls become calls.
+void Lowering::simplifyTensors() {
+  replaceType<FutureType>(module, [](FutureType type) -> Type { return type.getValue(); });
+  for (StartOp op : collect<StartOp>(module)) {
+    Operation *collective = &op.getBody().front().front();
+    collective->moveBefore(op);
+    op->getResult(0).replaceAllUsesWith(collective->getResult(0));
+    op.erase();
+  }
+  for (AwaitOp op : collect<AwaitOp>(module)) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    Value value = op->getOperand(0);
+    if (op.getChunk())
+      value = takeChunk(b, op, value, op.getChunk(), *op.getCount(), *op.getDim(),
+                        op->getResult(0).getType());
+    op->getResult(0).replaceAllUsesWith(value);
+    op.erase();
+  }
+  for (ncclx::CallOp op : collect<ncclx::CallOp>(module)) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    SmallVector<Value> operands(op.getInputs());
+    llvm::append_range(operands, op.getOuts());
+    auto call = func::CallOp::create(b, op.getCallee(), op->getResultTypes(), operands);
+    op->replaceAllUsesWith(call.getResults());
+    op.erase();
+  }
+  for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
+    if (op.isBufferForm() || op.getDest())
+      continue;
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    ShapedType type = op.getOutputType();
+    Value empty = tensor::EmptyOp::create(b, type.getShape(), type.getElementType());
+    op.getDestMutable().assign(empty);
+  }
+}
+
+LogicalResult Lowering::bufferize() {
+  bool tensors = llvm::any_of(program.types, llvm::IsaPred<TensorType>);
+  module.walk([&](Operation *op) {
+    tensors |= llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>);
+  });
+  if (tensors) {
+    bufferization::OneShotBufferizationOptions options;
+    options.bufferizeFunctionBoundaries = true;
+    options.setFunctionBoundaryTypeConversion(bufferization::LayoutMapOption::IdentityLayoutMap);
+    // A copy of a buffer in flight would be wrong elsewhere; here nothing is in flight.
+    options.allowReturnAllocsFromLoops = true;
+    bufferization::BufferizationState state;
+    if (failed(bufferization::runOneShotModuleBufferize(module, options, state)))
+      return failure();
+  }
+  bufferization::BufferResultsToOutParamsOpts results;
+  results.hoistStaticAllocs = true;
+  results.modifyPublicFunctions = true;
+  return bufferization::promoteBufferResultsToOutParams(module, results);
+}
+
+/// An identity copy of a view, for the callback. Copied in even for a destination: what the
+/// collective does not write stays.
+Value Lowering::makeDense(ImplicitLocOpBuilder &b, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (type.getLayout().isIdentity())
+    return memref;
+  Value dense =
+      memref::AllocOp::create(b, MemRefType::get(type.getShape(), type.getElementType()));
+  memref::CopyOp::create(b, memref, dense);
+  return dense;
+}
+
+/// On memrefs: a collective becomes a call, and everything about time goes.
+LogicalResult Lowering::lowerBuffers() {
+  for (FinishOp op : collect<FinishOp>(module))
+    op.erase();
+  for (FinishChunkOp op : collect<FinishChunkOp>(module)) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    Value view = takeChunk(b, op, op.getInFlight(), op.getChunk(), op.getCount(), op.getDim(),
+                           op.getResult().getType());
+    op.getResult().replaceAllUsesWith(view);
+    op.erase();
+  }
+  Type i64 = IntegerType::get(module.getContext(), 64);
+  for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    auto site = op->getAttrOfType<IntegerAttr>(siteAttr);
+    if (!site || !op.isBufferForm())
+      return op->emitOpError("was not bufferized as the interpreter expects");
+    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64}, {}));
+    auto address = [&](Value memref) -> Value {
+      Value pointer = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
+      return arith::IndexCastOp::create(b, i64, pointer);
+    };
+    // In place means in place: the two are one copy then.
+    Value in = makeDense(b, op.getInput());
+    Value out = op.getDest() == op.getInput() ? in : makeDense(b, op.getDest());
+    func::CallOp::create(
+        b, callback, ValueRange{arith::ConstantOp::create(b, site), address(in), address(out)});
+    if (out != op.getDest()) {
+      memref::CopyOp::create(b, out, op.getDest());
+      memref::DeallocOp::create(b, out);
+    }
+    if (in != op.getInput() && in != out)
+      memref::DeallocOp::create(b, in);
+    if (Value token = op.getToken()) {
+      Value nothing = arith::ConstantIntOp::create(b, 0, /*width=*/32);
+      token.replaceAllUsesWith(nothing);
+    }
+    op.erase();
+  }
+  for (GridOp op : collect<GridOp>(module))
+    op.erase();
+  replaceType<TokenType>(
+      module, [](TokenType type) -> Type { return IntegerType::get(type.getContext(), 32); });
+  return success();
+}
+
+/// void entry(void **buffers): loads each argument's address, or a scalar through it.
+void Lowering::buildEntry(ArrayRef<Type> inputs, ArrayRef<Type> results, StringRef function) {
+  auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(function);
+  ImplicitLocOpBuilder b = ImplicitLocOpBuilder::atBlockEnd(callee.getLoc(), module.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  auto wrapper = LLVM::LLVMFuncOp::create(
+      b, entryFunction,
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer}));
+  Block *body = wrapper.addEntryBlock(b);
+  b.setInsertionPointToStart(body);
+  auto bufferAt = [&](size_t i) -> Value {
+    Value slot = LLVM::GEPOp::create(b, pointer, pointer, body->getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+    return LLVM::LoadOp::create(b, pointer, slot);
+  };
+  SmallVector<Value> operands;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Value buffer = bufferAt(i);
+    if (!isa<ShapedType>(inputs[i]))
+      buffer = LLVM::LoadOp::create(b, callee.getFunctionType().getParamType(i), buffer);
+    operands.push_back(buffer);
+  }
+  // Shaped results are parameters behind the arguments; scalars are returned.
+  SmallVector<size_t> scalars;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (isa<ShapedType>(results[i]))
+      operands.push_back(bufferAt(inputs.size() + i));
+    else
+      scalars.push_back(inputs.size() + i);
+  }
+  auto call = LLVM::CallOp::create(b, callee, operands);
+  for (auto [i, slot] : llvm::enumerate(scalars)) {
+    Value value = call.getResult();
+    if (scalars.size() > 1)
+      value = LLVM::ExtractValueOp::create(b, value, static_cast<int64_t>(i));
+    LLVM::StoreOp::create(b, value, bufferAt(slot));
+  }
+  LLVM::ReturnOp::create(b, ValueRange());
+}
+
+LogicalResult Lowering::run(StringRef function) {
+  if (failed(isolate(function)) || failed(addSites()))
+    return failure();
+  simplifyTensors();
+  if (failed(bufferize()) || failed(lowerBuffers()) || failed(verify(module)) ||
+      failed(lowerComputeToLLVM(module)))
+    return failure();
+  ArrayRef<Type> types = program.types;
+  buildEntry(types.take_front(program.numInputs), types.drop_front(program.numInputs), function);
+  return success();
+}
+
+} // namespace
+
+FailureOr<LoweredProgram> mlir::ncclx::reference::lowerForInterpreter(ModuleOp module,
+                                                                      StringRef function,
+                                                                      int64_t ranks) {
+  Lowering lowering(module, ranks);
+  if (failed(lowering.run(function)))
+    return failure();
+  return std::move(lowering.program);
+}

@@ -1,6 +1,7 @@
 //===- RegisterDialects.cpp - The dialects ncclx-opt reads ----------------===//
 
 #include "Registration.h"
+#include "ncclx/CTran/CTran.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,7 +17,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 void mlir::ncclx::registerDialects(DialectRegistry &registry) {
-  registry.insert<NCCLXDialect>();
+  registry.insert<NCCLXDialect, ctran::CTranDialect>();
   registry
       .insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
               cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,

@@ -1,9 +1,13 @@
 //===- RegisterProjectPasses.cpp - The project's passes in ncclx-opt ------===//
 
 #include "Registration.h"
+#include "ncclx/Conversion/Passes.h"
+#include "ncclx/Schedule/Passes.h"
 #include "ncclx/Transforms/Passes.h"
 
 void mlir::ncclx::registerProjectPasses() {
   registerNCCLXTransformsPasses();
   registerBufferizePipeline();
+  registerConversionPasses();
+  ctran::registerSchedulePasses();
 }

@@ -1,0 +1,133 @@
+//===- ChooseAlgorithm.cpp - Give each collective an algorithm --------------------------===//
+#include "ncclx/Selection/Selection.h"
+
+#include "ncclx/Topology/IO.h"
+
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::ncclx {
+#define GEN_PASS_DEF_CHOOSEALGORITHM
+#include "ncclx/Selection/Passes.h.inc"
+} // namespace mlir::ncclx
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm) {
+  if (algorithm == Algorithm::Direct) {
+    if (op.isReduction() && op->getAttrOfType<ReductionOrderAttr>("order").getValue() ==
+                                ReductionOrder::Ring)
+      return "it reduces in rank order, not in ring order";
+    return std::nullopt;
+  }
+  if (!isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(*op))
+    return "a ring carries all_gather, reduce_scatter and all_reduce";
+  if (op.getAxes().size() != 1)
+    return llvm::formatv("a ring runs along one axis, not {0}", op.getAxes().size()).str();
+  if (op.isReduction()) {
+    if (op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
+      return "a ring accumulates in the element type";
+    if (op->getAttrOfType<ReductionOrderAttr>("order").getValue() == ReductionOrder::Rank)
+      return "a ring does not reduce in rank order";
+  }
+  // A chunk may be awaited by itself only where each member's piece has a signal of its own.
+  if (op.getToken() || op->getParentOfType<StartOp>()) {
+    auto start = op->getParentOfType<StartOp>();
+    if (start)
+      for (Operation *user : start.getFuture().getUsers())
+        if (auto await = dyn_cast<AwaitOp>(user); await && await.getChunk())
+          return "its result is awaited by chunk";
+  }
+  return std::nullopt;
+}
+
+static void setOrder(CollectiveOpInterface op) {
+  auto order = op->getAttrOfType<ReductionOrderAttr>("order");
+  if (!op.isReduction() || order.getValue() != ReductionOrder::Any)
+    return;
+  ReductionOrder fixed =
+      op.getAlgorithm() == Algorithm::Ring ? ReductionOrder::Ring : ReductionOrder::Rank;
+  op->setAttr("order", ReductionOrderAttr::get(op->getContext(), fixed));
+}
+
+/// What decides the time of a collective: equal keys, equal times.
+static std::string keyOf(CollectiveOpInterface op) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << op->getName() << op.getInputType() << op.getOutputType() << op->getAttrDictionary();
+  return key;
+}
+
+LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarget &target) {
+  llvm::StringMap<std::pair<Algorithm, std::string>> known;
+  WalkResult walked = module.walk([&](CollectiveOpInterface op) {
+    if (op.getAlgorithm()) {
+      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm())) {
+        op->emitOpError("asks for ") << stringifyAlgorithm(*op.getAlgorithm()) << ", but " << *why;
+        return WalkResult::interrupt();
+      }
+      setOrder(op);
+      return WalkResult::advance();
+    }
+    auto [it, isNew] = known.try_emplace(keyOf(op));
+    if (isNew) {
+      std::optional<Algorithm> best;
+      double bestTime = 0;
+      std::string text;
+      for (Algorithm algorithm : {Algorithm::Direct, Algorithm::Ring}) {
+        std::string name = stringifyAlgorithm(algorithm).str();
+        if (std::optional<std::string> why = whyNot(op, algorithm)) {
+          text += llvm::formatv("; {0} refused: {1}", name, *why);
+          continue;
+        }
+        FailureOr<double> seconds = timeAlone(op, algorithm, target);
+        if (failed(seconds))
+          return WalkResult::interrupt();
+        text += llvm::formatv("; {0} {1:F2} us", name, *seconds * 1e6);
+        if (!best || *seconds < bestTime) {
+          best = algorithm;
+          bestTime = *seconds;
+        }
+      }
+      if (!best) {
+        op->emitOpError("has no algorithm that can carry it") << text;
+        return WalkResult::interrupt();
+      }
+      it->second = {*best, text};
+    }
+    auto &[algorithm, text] = it->second;
+    op.setAlgorithm(algorithm);
+    setOrder(op);
+    remark::passed(op.getLoc(), remark::RemarkOpts::name("AlgorithmChosen")
+                                    .category("ncclx-choose-algorithm"))
+        << remark::add("{0} for {1}{2}", stringifyAlgorithm(algorithm),
+                       op->getName().stripDialect(), text)
+        << remark::metric("Bytes", op.getPayloadBytes());
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+namespace {
+struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (topologyFile.empty()) {
+      getOperation().emitError("ncclx-choose-algorithm needs topology=FILE");
+      return signalPassFailure();
+    }
+    topology::ReadResult read = topology::readTopologyFile(topologyFile);
+    if (!read.topology) {
+      for (const topology::Diagnostic &diagnostic : read.diagnostics)
+        getOperation().emitError(topology::toString(diagnostic, topologyFile));
+      return signalPassFailure();
+    }
+    if (failed(chooseAlgorithms(getOperation(),
+                                {&*read.topology, topology::Rate::payload, loadStore})))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,227 @@
+//===- Driver.cpp - From a graph file to code that a rank runs ---------------------------===//
+#include "Driver.h"
+
+#include "ncclx/CTran/Reader.h"
+#include "ncclx/Conversion/Passes.h"
+#include "ncclx/Reference/HostCompute.h"
+#include "ncclx/Reference/Interpreter.h"
+#include "ncclx/Transforms/Passes.h"
+
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+void mlir::ncclx::registerDriverDialects(DialectRegistry &registry) {
+  registerInterpreterDialects(registry);
+  registerHostComputeDialects(registry);
+  registry.insert<NCCLXDialect, ctran::CTranDialect>();
+}
+
+static bool communicates(func::FuncOp function) {
+  return function
+      .walk([](CollectiveOpInterface) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
+  graphModule = parseSourceFile<ModuleOp>(path, &context);
+  if (!graphModule)
+    return failure();
+  SmallVector<func::FuncOp> candidates;
+  for (auto function : graphModule->getOps<func::FuncOp>())
+    if (wanted.empty() ? communicates(function) : function.getSymName() == wanted)
+      candidates.push_back(function);
+  if (candidates.size() != 1) {
+    if (!wanted.empty())
+      return graphModule->emitError("has no function '") << wanted << "'";
+    InFlightDiagnostic error = graphModule->emitError("has ")
+                               << candidates.size()
+                               << " functions with collectives, expected one; name one by --function";
+    for (func::FuncOp function : candidates)
+      error.attachNote(function.getLoc()) << "'" << function.getSymName() << "' is one";
+    return failure();
+  }
+  func::FuncOp function = candidates.front();
+  functionName = function.getSymName().str();
+  if (!communicates(function))
+    return function.emitOpError("has no collectives; there is nothing to schedule");
+  function.walk([&](CollectiveOpInterface op) { numRanks = lookupGrid(op).getNumRanks(); });
+  if (numRanks > int64_t(target.topology->numRanks()))
+    return function.emitOpError("runs on ")
+           << numRanks << " ranks, but the topology '" << target.topology->name << "' has "
+           << target.topology->numRanks();
+  return success();
+}
+
+LogicalResult Compilation::choose() {
+  PassManager pm(&context);
+  pm.addPass(createVerifyLegality());
+  if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
+    return failure();
+  auto function = graphModule->lookupSymbol<func::FuncOp>(functionName);
+  llvm::StringMap<int64_t> numbers;
+  llvm::StringMap<double> times;
+  WalkResult walked = function.walk([&](CollectiveOpInterface op) {
+    GraphCollective collective;
+    collective.kind = op->getName().stripDialect().str();
+    collective.name = collective.kind + "." + std::to_string(numbers[collective.kind]++);
+    collective.algorithm = stringifyAlgorithm(*op.getAlgorithm()).str();
+    collective.bytes = op.getPayloadBytes();
+    for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+      collective.group.push_back(rank);
+    std::string key;
+    llvm::raw_string_ostream(key) << op->getName() << op.getInputType() << op.getOutputType()
+                                  << op->getAttrDictionary();
+    auto [it, isNew] = times.try_emplace(key);
+    if (isNew) {
+      FailureOr<double> seconds = timeAlone(op, *op.getAlgorithm(), target);
+      if (failed(seconds))
+        return WalkResult::interrupt();
+      it->second = *seconds;
+    }
+    collective.aloneSeconds = it->second;
+    graphCollectives.push_back(collective);
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+LogicalResult Compilation::lower() {
+  schedule = graphModule->clone();
+  PassManager pm(&context);
+  buildBufferizePipeline(pm);
+  ConvertNCCLXToCTranOptions options;
+  options.loadStore = target.loadStore;
+  pm.addPass(createConvertNCCLXToCTran(options));
+  pm.addPass(createCSEPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  if (failed(pm.run(*schedule)))
+    return failure();
+  programOp = schedule->lookupSymbol<ctran::ProgramOp>(functionName);
+  FailureOr<std::unique_ptr<ctran::machine::Schedule>> read = ctran::readSchedule(programOp);
+  if (failed(read))
+    return failure();
+  machineSchedule = std::move(*read);
+  return success();
+}
+
+void Compilation::prove() { proofResult = ctran::machine::prove(*machineSchedule); }
+
+LogicalResult Compilation::generate() {
+  host = ModuleOp::create(schedule->getLoc());
+  FailureOr<HostPlan> plan = lowerToHost(programOp, *host);
+  if (failed(plan))
+    return failure();
+  hostPlan = std::move(*plan);
+
+  // Kernels: every function but the program, on memrefs; results become arguments behind the others.
+  kernels = schedule->clone();
+  for (auto program : llvm::make_early_inc_range(kernels->getOps<ctran::ProgramOp>()))
+    program.erase();
+  for (auto grid : llvm::make_early_inc_range(kernels->getOps<GridOp>()))
+    grid.erase();
+  PassManager pm(&context);
+  pm.addPass(bufferization::createBufferResultsToOutParamsPass());
+  if (failed(pm.run(*kernels)))
+    return failure();
+  for (auto function : kernels->getOps<func::FuncOp>())
+    function.setPublic();
+  if (failed(lowerComputeToLLVM(*kernels)))
+    return failure();
+  auto report = [&](llvm::Error error) {
+    return kernels->emitError("cannot compile for this process: ") << llvm::toString(std::move(error));
+  };
+  auto compiled = JitModule::create(*kernels);
+  if (!compiled)
+    return report(compiled.takeError());
+  kernelCode = std::move(*compiled);
+
+  std::vector<JitSymbol> symbols;
+#define NCCLX_SYMBOL(name) symbols.push_back({#name, reinterpret_cast<void *>(&name)})
+  NCCLX_SYMBOL(ncclxrt_rank);
+  NCCLX_SYMBOL(ncclxrt_run);
+  NCCLX_SYMBOL(ncclxrt_address);
+  NCCLX_SYMBOL(ncclxrt_copy);
+  NCCLX_SYMBOL(ncclxrt_reduce);
+  NCCLX_SYMBOL(ncclxrt_signal);
+  NCCLX_SYMBOL(ncclxrt_wait);
+  NCCLX_SYMBOL(ncclxrt_flush);
+  NCCLX_SYMBOL(ncclxrt_complete);
+  NCCLX_SYMBOL(ncclxrt_compute_begin);
+  NCCLX_SYMBOL(ncclxrt_compute_end);
+#undef NCCLX_SYMBOL
+  for (const std::string &kernel : hostPlan.kernels) {
+    llvm::Expected<void *> address = kernelCode->lookup(kernel);
+    if (!address)
+      return report(address.takeError());
+    symbols.push_back({kernel, *address});
+  }
+  OwningOpRef<ModuleOp> lowered = host->clone();
+  if (failed(lowerComputeToLLVM(*lowered)))
+    return failure();
+  auto code = JitModule::create(*lowered, symbols);
+  if (!code)
+    return report(code.takeError());
+  hostCode = std::move(*code);
+  auto entryPoint = hostCode->lookupAs<int32_t(int64_t)>(hostPlan.name);
+  if (!entryPoint)
+    return report(entryPoint.takeError());
+  program = *entryPoint;
+  return success();
+}
+
+//===--- tables ------------------------------------------------------------------------------===//
+
+static int32_t roleOf(ctran::WindowRole role) {
+  switch (role) {
+  case ctran::WindowRole::Input:
+    return ncclxrtRoleInput;
+  case ctran::WindowRole::Output:
+    return ncclxrtRoleOutput;
+  case ctran::WindowRole::Scratch:
+    return ncclxrtRoleScratch;
+  }
+  return ncclxrtRoleScratch;
+}
+
+static int32_t laneKindOf(ctran::LaneKind kind) {
+  switch (kind) {
+  case ctran::LaneKind::CE:
+    return ncclxrtLaneCe;
+  case ctran::LaneKind::Compute:
+    return ncclxrtLaneCompute;
+  case ctran::LaneKind::SM:
+    return ncclxrtLaneSm;
+  case ctran::LaneKind::Host:
+    return ncclxrtLaneHost;
+  case ctran::LaneKind::NIC:
+    return ncclxrtLaneNic;
+  }
+  return ncclxrtLaneHost;
+}
+
+PlanDescription::PlanDescription(const HostPlan &plan, size_t traceCapacity) {
+  for (const HostPlan::Window &w : plan.windows)
+    windows.push_back({w.name.c_str(), w.bytes, w.generations, roleOf(w.role)});
+  for (const HostPlan::Slots &s : plan.slots)
+    slots.push_back({s.name.c_str(), s.count, s.generations, 0});
+  for (const HostPlan::Lane &l : plan.lanes)
+    lanes.push_back({l.name.c_str(), laneKindOf(l.kind), l.index});
+  for (const HostPlan::Op &o : plan.ops)
+    ops.push_back({o.name.c_str(), o.location.empty() ? nullptr : o.location.c_str()});
+  description.name = plan.name.c_str();
+  description.hash = plan.hash;
+  description.windows = windows.data();
+  description.num_windows = windows.size();
+  description.slots = slots.data();
+  description.num_slots = slots.size();
+  description.lanes = lanes.data();
+  description.num_lanes = lanes.size();
+  description.ops = ops.data();
+  description.num_ops = ops.size();
+  description.trace_capacity = traceCapacity;
+}

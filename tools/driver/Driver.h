@@ -1,0 +1,98 @@
+//===- Driver.h - From a graph file to code that a rank runs ---------------*- C++ -*-===//
+//
+// What ncclx-run does between reading its input and starting processes; one place for every tool
+// that compiles.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLX_TOOLS_DRIVER_DRIVER_H
+#define NCCLX_TOOLS_DRIVER_DRIVER_H
+
+#include "ncclx/CTran/CTran.h"
+#include "ncclx/Host/HostPlan.h"
+#include "ncclx/Machine/Machine.h"
+#include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Reference/JitModule.h"
+#include "ncclx/Selection/Selection.h"
+#include "ncclxrt/abi.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mlir::ncclx {
+
+/// Everything the driver's stages read and write.
+void registerDriverDialects(DialectRegistry &registry);
+
+/// A collective of the graph, in the order of the text.
+struct GraphCollective {
+  std::string name;                ///< as in the schedule: "all_gather.0"
+  std::string kind, algorithm;
+  int64_t bytes = 0;               ///< the larger of a rank's two buffers
+  std::vector<unsigned> group;     ///< ranks of one group: the one of rank 0
+  double aloneSeconds = 0;         ///< simulated alone on the target
+};
+
+/// A graph on its way to code. Stages are called in order; each reports its errors as diagnostics.
+class Compilation {
+public:
+  Compilation(MLIRContext &context, SelectionTarget target) : context(context), target(target) {}
+
+  /// Parses the file and finds the function: the one named, or the only one with collectives.
+  LogicalResult parse(StringRef path, StringRef function);
+  /// Checks legality, fixes algorithms and orders, and times each collective alone.
+  LogicalResult choose();
+  /// Bufferizes a copy and turns it into a program; reads the program into the machine.
+  LogicalResult lower();
+  /// Proves the program.
+  void prove();
+  /// Lowers the program and its kernels for the host and compiles both in this process.
+  LogicalResult generate();
+
+  /// The graph on tensors, algorithms and orders fixed: what the reference interpreter runs.
+  ModuleOp graph() { return *graphModule; }
+  StringRef function() const { return functionName; }
+  int64_t ranks() const { return numRanks; }
+  const std::vector<GraphCollective> &collectives() const { return graphCollectives; }
+  ModuleOp scheduleModule() { return *schedule; }
+  const ctran::machine::Schedule &machine() const { return *machineSchedule; }
+  const ctran::machine::ProofResult &proof() const { return proofResult; }
+  const HostPlan &plan() const { return hostPlan; }
+  ModuleOp hostModule() { return *host; }
+  ncclxrtProgram_t entry() const { return program; }
+
+private:
+  MLIRContext &context;
+  SelectionTarget target;
+  OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;
+  std::string functionName;
+  int64_t numRanks = 0;
+  std::vector<GraphCollective> graphCollectives;
+  ctran::ProgramOp programOp;
+  std::unique_ptr<ctran::machine::Schedule> machineSchedule;
+  ctran::machine::ProofResult proofResult;
+  HostPlan hostPlan;
+  std::unique_ptr<JitModule> kernelCode, hostCode;
+  ncclxrtProgram_t program = nullptr;
+};
+
+/// The plan's tables as the runtime takes them. Points into `plan`, which must outlive it.
+class PlanDescription {
+public:
+  PlanDescription(const HostPlan &plan, size_t traceCapacity);
+  const ncclxrtPlanDesc_t *get() const { return &description; }
+
+private:
+  std::vector<ncclxrtWindowDesc_t> windows;
+  std::vector<ncclxrtSlotsDesc_t> slots;
+  std::vector<ncclxrtLaneDesc_t> lanes;
+  std::vector<ncclxrtOpDesc_t> ops;
+  ncclxrtPlanDesc_t description = NCCLXRT_PLAN_DESC_INIT;
+};
+
+} // namespace mlir::ncclx
+#endif // NCCLX_TOOLS_DRIVER_DRIVER_H

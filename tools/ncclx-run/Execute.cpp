@@ -1,0 +1,171 @@
+//===- Execute.cpp - Running a compiled program on processes of this machine ----------------===//
+#include "Execute.h"
+
+#include "ncclx/Reference/Data.h"
+#include "ncclxrt/launch.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <sys/mman.h>
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+/// The head of a rank's part of the shared memory; run times, events and outputs follow.
+struct Execution::Shared {
+  char message[2000];
+  int64_t runs;
+  int64_t events;
+  int64_t nanoseconds[256];
+};
+
+static constexpr int64_t kMaxRuns = 256;
+
+Execution::~Execution() {
+  if (memory)
+    munmap(memory, totalBytes);
+}
+
+Execution::Shared *Execution::rankMemory(int64_t rank) const {
+  return reinterpret_cast<Shared *>(static_cast<char *>(memory) + rank * bytesPerRank);
+}
+
+const void *Execution::output(int64_t rank, int64_t index) const {
+  return reinterpret_cast<const char *>(rankMemory(rank)) + outputOffsets[index];
+}
+
+int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
+                       const ExecuteOptions &options, const void *launched) {
+  const auto &rank = *static_cast<const ncclxrt::LaunchedRank *>(launched);
+  Shared &shared = *rankMemory(rank.rank);
+  ncclxrtComm_t comm = nullptr;
+  ncclxrtPlan_t prepared = nullptr;
+  auto fail = [&](ncclxrtResult_t result) {
+    snprintf(shared.message, sizeof(shared.message), "%s", ncclxrtGetLastError(comm));
+    ncclxrtPlanDestroy(prepared);
+    ncclxrtCommDestroy(comm);
+    return int(result);
+  };
+  ncclxrtCommConfig_t config = rank.config();
+  if (ncclxrtResult_t r = ncclxrtCommInit(&config, &comm); r != ncclxrtSuccess)
+    return fail(r);
+  PlanDescription description(plan, traceCapacity);
+  if (ncclxrtResult_t r = ncclxrtPlanPrepare(comm, description.get(), &prepared);
+      r != ncclxrtSuccess)
+    return fail(r);
+  std::vector<void *> buffers(plan.windows.size());
+  for (size_t w = 0; w < buffers.size(); ++w)
+    if (ncclxrtResult_t r = ncclxrtPlanBuffer(prepared, w, 0, &buffers[w], nullptr);
+        r != ncclxrtSuccess)
+      return fail(r);
+  for (int64_t run = 0; run <= options.repeat; ++run) {
+    for (auto [w, window] : llvm::enumerate(plan.windows)) {
+      if (window.role == ctran::WindowRole::Input) {
+        bool uniform = size_t(window.argument) < options.uniform.size() &&
+                       options.uniform[window.argument];
+        fillInputs(options.seed, uniform ? 0 : rank.rank, window.argument, window.type, buffers[w]);
+      } else if (window.role == ctran::WindowRole::Output) {
+        memset(buffers[w], 0xff, window.bytes); // what the program leaves out must show
+      }
+    }
+    ncclxrtPlanTraceClear(prepared);
+    auto start = std::chrono::steady_clock::now();
+    if (ncclxrtResult_t r = ncclxrtPlanRun(prepared, program); r != ncclxrtSuccess)
+      return fail(r);
+    shared.nanoseconds[run] = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                  std::chrono::steady_clock::now() - start)
+                                  .count();
+    shared.runs = run + 1;
+  }
+  const ncclxrtTraceEvent_t *events = nullptr;
+  size_t count = 0;
+  ncclxrtPlanTrace(prepared, &events, &count);
+  shared.events = std::min(count, traceCapacity);
+  memcpy(reinterpret_cast<char *>(&shared) + sizeof(Shared), events,
+         shared.events * sizeof(ncclxrtTraceEvent_t));
+  for (auto [w, window] : llvm::enumerate(plan.windows))
+    if (window.role == ctran::WindowRole::Output)
+      memcpy(reinterpret_cast<char *>(&shared) + outputOffsets[window.argument], buffers[w],
+             window.bytes);
+  if (ncclxrtResult_t r = ncclxrtPlanDestroy(prepared); r != ncclxrtSuccess) {
+    prepared = nullptr;
+    return fail(r);
+  }
+  prepared = nullptr;
+  if (ncclxrtResult_t r = ncclxrtCommDestroy(comm); r != ncclxrtSuccess) {
+    comm = nullptr;
+    return fail(r);
+  }
+  return 0;
+}
+
+bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &given) {
+  ExecuteOptions options = given;
+  options.repeat = std::clamp<int64_t>(options.repeat, 1, kMaxRuns - 1);
+  traceCapacity = size_t(1) << 16;
+  size_t bytes = sizeof(Shared) + traceCapacity * sizeof(ncclxrtTraceEvent_t);
+  size_t outputs = 0;
+  for (const HostPlan::Window &window : plan.windows)
+    if (window.role == ctran::WindowRole::Output)
+      outputs = std::max<size_t>(outputs, window.argument + 1);
+  outputOffsets.assign(outputs, 0);
+  for (const HostPlan::Window &window : plan.windows)
+    if (window.role == ctran::WindowRole::Output) {
+      bytes = llvm::alignTo(bytes, 64);
+      outputOffsets[window.argument] = bytes;
+      bytes += window.bytes;
+    }
+  bytesPerRank = llvm::alignTo(bytes, 4096);
+  totalBytes = bytesPerRank * plan.ranks;
+  memory = mmap(nullptr, totalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    memory = nullptr;
+    error = llvm::formatv("cannot share {0} bytes with the ranks: {1}", totalBytes, strerror(errno));
+    return false;
+  }
+
+  ncclxrt::LaunchOptions launch;
+  launch.nranks = plan.ranks;
+  launch.transport = options.transport;
+  launch.job = plan.name;
+  launch.timeoutMs = options.timeoutMs;
+  std::vector<ncclxrt::RankExit> exits;
+  try {
+    exits = ncclxrt::launch(launch, [&](const ncclxrt::LaunchedRank &rank) {
+      return runRank(plan, program, options, &rank);
+    });
+  } catch (const std::exception &e) {
+    error = llvm::formatv("cannot start the ranks: {0}", e.what());
+    return false;
+  }
+  for (auto [rank, exit] : llvm::enumerate(exits)) {
+    if (exit.ok())
+      continue;
+    if (error.empty())
+      error = llvm::formatv("rank {0} {1}", rank, exit.str());
+    // A rank that died says nothing; those that saw it do.
+    if (rankMemory(rank)->message[0]) {
+      error = llvm::formatv("rank {0}: {1}", rank, rankMemory(rank)->message);
+      break;
+    }
+  }
+  if (!error.empty())
+    return false;
+  for (int64_t run = 1; run <= options.repeat; ++run) {
+    int64_t slowest = 0;
+    for (int64_t rank = 0; rank < plan.ranks; ++rank)
+      slowest = std::max(slowest, rankMemory(rank)->nanoseconds[run]);
+    seconds.push_back(double(slowest) * 1e-9);
+  }
+  for (int64_t rank = 0; rank < plan.ranks; ++rank) {
+    auto *first = reinterpret_cast<const ncclxrtTraceEvent_t *>(
+        reinterpret_cast<const char *>(rankMemory(rank)) + sizeof(Shared));
+    events.emplace_back(first, first + rankMemory(rank)->events);
+  }
+  return true;
+}

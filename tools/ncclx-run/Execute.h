@@ -1,0 +1,53 @@
+//===- Execute.h - Running a compiled program on processes of this machine ---*- C++ -*-===//
+#ifndef NCCLX_TOOLS_NCCLX_RUN_EXECUTE_H
+#define NCCLX_TOOLS_NCCLX_RUN_EXECUTE_H
+
+#include "Driver.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlir::ncclx {
+
+struct ExecuteOptions {
+  std::string transport = "shm";
+  int64_t timeoutMs = 30'000;
+  int64_t repeat = 3;      ///< timed runs, after one that is not timed
+  uint64_t seed = 1;
+  std::vector<bool> uniform; ///< per argument: the same on all ranks
+};
+
+/// What the ranks left in memory that this process shares with them.
+class Execution {
+public:
+  Execution() = default;
+  Execution(const Execution &) = delete;
+  Execution &operator=(const Execution &) = delete;
+  ~Execution();
+
+  /// Starts one process a rank, runs the program, and waits for all. False: `error` says which rank
+  /// failed, in which op, and why.
+  bool run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options);
+
+  std::string error;
+  /// Seconds of each timed run: of its slowest rank.
+  std::vector<double> seconds;
+  /// The last run's events of each rank.
+  std::vector<std::vector<ncclxrtTraceEvent_t>> events;
+  /// Output `index` of `rank` after the last run.
+  const void *output(int64_t rank, int64_t index) const;
+
+private:
+  struct Shared;
+  Shared *rankMemory(int64_t rank) const;
+  void *memory = nullptr;
+  size_t bytesPerRank = 0, totalBytes = 0, traceCapacity = 0;
+  std::vector<size_t> outputOffsets; ///< by output position, from the start of a rank's memory
+
+  int runRank(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options,
+              const void *launched);
+};
+
+} // namespace mlir::ncclx
+#endif // NCCLX_TOOLS_NCCLX_RUN_EXECUTE_H

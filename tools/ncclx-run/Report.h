@@ -1,0 +1,60 @@
+//===- Report.h - What ncclx-run says at its end --------------------------------*- C++ -*-===//
+#ifndef NCCLX_TOOLS_NCCLX_RUN_REPORT_H
+#define NCCLX_TOOLS_NCCLX_RUN_REPORT_H
+
+#include "Driver.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::ncclx {
+
+/// A prediction or measurement of the whole graph. Seconds.
+struct Timing {
+  double makespan = 0;
+  double compute = 0;                ///< largest over ranks
+  std::vector<double> exposed;       ///< per collective: largest over ranks
+};
+
+struct CollectiveReport {
+  GraphCollective graph;
+  double bound = 0;                  ///< seconds, at the same rate as the prediction
+  std::string argument;              ///< the bound's name
+};
+
+struct Report {
+  std::string graphFile, function, topology, transport;
+  topology::Rate rate = topology::Rate::payload;
+  int64_t ranks = 0;
+  std::vector<CollectiveReport> collectives;
+  ctran::machine::ProofResult proof;
+  Timing target;                     ///< predicted for the topology
+  std::string machine;               ///< name of this machine's description
+  bool machineMeasured = false;      ///< it was measured in this call
+  Timing predicted, measured;        ///< for and on this machine
+  std::vector<double> runSeconds;
+  int64_t inputBytes = 0, outputBytes = 0, scratchBytes = 0; ///< per rank
+  struct Output {
+    int64_t index = 0;
+    std::string type;
+    int64_t elements = 0, different = 0; ///< over all ranks
+    std::string firstDifference;
+  };
+  std::vector<Output> outputs;
+  double compileSeconds = 0, proveSeconds = 0, jitSeconds = 0, interpretSeconds = 0;
+
+  bool outputsAgree() const {
+    for (const Output &output : outputs)
+      if (output.different)
+        return false;
+    return true;
+  }
+  void print(llvm::raw_ostream &os) const;
+  /// The schema is in tools/ncclx-run/README.md.
+  void printJson(llvm::raw_ostream &os, const std::string &error) const;
+};
+
+} // namespace mlir::ncclx
+#endif // NCCLX_TOOLS_NCCLX_RUN_REPORT_H

@@ -1,0 +1,365 @@
+//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare ---------------------------===//
+#include "Execute.h"
+#include "MachineFile.h"
+#include "Report.h"
+
+#include "ncclx/Analysis/TopologyCost.h"
+#include "ncclx/Reference/Data.h"
+#include "ncclx/Reference/Interpreter.h"
+#include "ncclx/Topology/Bounds.h"
+#include "ncclx/Topology/IO.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+namespace cl = llvm::cl;
+cl::OptionCategory category("ncclx-run options");
+cl::opt<std::string> graphFile(cl::Positional, cl::desc("GRAPH.mlir"), cl::Required,
+                               cl::cat(category));
+cl::opt<std::string> topologyFile("topology", cl::value_desc("FILE"), cl::Required,
+                                  cl::desc("Target: a topology as JSON or NCCL system XML"),
+                                  cl::cat(category));
+cl::opt<int64_t> ranksOption("ranks", cl::value_desc("N"), cl::init(0),
+                             cl::desc("Ranks; must be the size of the graph's grid (default: it)"),
+                             cl::cat(category));
+cl::opt<std::string> functionOption("function", cl::value_desc("NAME"),
+                                    cl::desc("Function to run (default: the one with collectives)"),
+                                    cl::cat(category));
+cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
+                               cl::desc("How the processes of this machine talk (default shm)"),
+                               cl::cat(category));
+cl::opt<std::string> machineFile("machine", cl::value_desc("FILE"),
+                                 cl::desc("Description of this machine; measured and written if it is "
+                                          "not there (default: ncclx/ in the user's cache)"),
+                                 cl::cat(category));
+cl::opt<int64_t> repeat("repeat", cl::init(3), cl::value_desc("N"),
+                        cl::desc("Timed runs, after one that is not (default 3)"),
+                        cl::cat(category));
+cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("Seed of the inputs (default 1)"),
+                       cl::cat(category));
+cl::opt<int64_t> timeoutMs("timeout-ms", cl::init(30'000), cl::value_desc("MS"),
+                           cl::desc("Deadline of each wait of a rank (default 30000)"),
+                           cl::cat(category));
+cl::opt<std::string> traceFile("trace", cl::value_desc("FILE"),
+                               cl::desc("Write a timeline, measured and predicted, for Perfetto"),
+                               cl::cat(category));
+cl::opt<std::string> jsonFile("json", cl::value_desc("FILE"),
+                              cl::desc("Write the report as JSON (- for standard output)"),
+                              cl::cat(category));
+cl::opt<std::string> emitSchedule("emit-schedule", cl::value_desc("FILE"),
+                                  cl::desc("Write the program and its kernels as MLIR"),
+                                  cl::cat(category));
+cl::opt<std::string> emitHost("emit-host", cl::value_desc("FILE"),
+                              cl::desc("Write the lowered host code as MLIR"), cl::cat(category));
+cl::opt<bool> noRun("compile-only", cl::desc("Stop after the proof and the predictions"),
+                    cl::cat(category));
+
+/// Exit codes, as documented in tools/ncclx-run/README.md.
+enum Exit { Good = 0, BadUsage = 1, BadInput = 2, NotProved = 3, RunFailed = 4, Wrong = 5 };
+
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    double seconds = std::chrono::duration<double>(now - last).count();
+    last = now;
+    return seconds;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+/// Ends with one line and the code that belongs to it.
+int finish(const Report &report, Exit code, const std::string &text) {
+  if (!jsonFile.empty()) {
+    std::error_code failed;
+    llvm::raw_fd_ostream os(jsonFile, failed);
+    if (failed)
+      llvm::errs() << "error: cannot write " << jsonFile << ": " << failed.message() << "\n";
+    else
+      report.printJson(os, code == Good ? "" : text);
+  }
+  llvm::outs().flush();
+  (code == Good ? llvm::outs() << "ok: " : llvm::outs() << "error: ") << text << "\n";
+  llvm::outs().flush();
+  return code;
+}
+
+bool writeModule(ModuleOp module, const std::string &path, std::string &error) {
+  std::error_code failed;
+  llvm::raw_fd_ostream os(path, failed);
+  if (failed) {
+    error = "cannot write " + path + ": " + failed.message();
+    return false;
+  }
+  module.print(os);
+  os << "\n";
+  return true;
+}
+
+Timing timingOf(const ctran::machine::TimeResult &result) {
+  Timing timing;
+  timing.makespan = result.makespan;
+  timing.compute = result.computeMax;
+  for (const ctran::machine::CollectiveTime &c : result.collectives)
+    timing.exposed.push_back(c.exposedMax);
+  return timing;
+}
+
+/// What the ranks' own traces say, in the words of the prediction: the host plays one op at a time,
+/// so all the time that a collective's ops take is exposed.
+Timing timingOf(const HostPlan &plan, const std::vector<GraphCollective> &collectives,
+                const Execution &execution) {
+  Timing timing;
+  std::vector<double> sorted = execution.seconds;
+  std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+  timing.makespan = sorted[sorted.size() / 2];
+  timing.exposed.assign(collectives.size(), 0);
+  for (const std::vector<ncclxrtTraceEvent_t> &events : execution.events) {
+    double compute = 0;
+    std::vector<double> spent(collectives.size(), 0);
+    for (const ncclxrtTraceEvent_t &event : events) {
+      if (event.op < 0 || size_t(event.op) >= plan.ops.size() || event.end_ns < event.start_ns)
+        continue;
+      double seconds = double(event.end_ns - event.start_ns) * 1e-9;
+      const std::string &collective = plan.ops[event.op].collective;
+      if (collective.empty() && plan.lanes[event.lane].kind == ctran::LaneKind::Compute)
+        compute += seconds;
+      for (auto [i, c] : llvm::enumerate(collectives))
+        if (c.name == collective)
+          spent[i] += seconds;
+    }
+    timing.compute = std::max(timing.compute, compute);
+    for (auto [i, seconds] : llvm::enumerate(spent))
+      timing.exposed[i] = std::max(timing.exposed[i], seconds);
+  }
+  return timing;
+}
+
+std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
+                                                       const Execution &execution) {
+  int64_t origin = std::numeric_limits<int64_t>::max();
+  for (const auto &events : execution.events)
+    for (const ncclxrtTraceEvent_t &event : events)
+      origin = std::min(origin, event.start_ns);
+  std::vector<ctran::machine::TraceEvent> out;
+  for (auto [rank, events] : llvm::enumerate(execution.events))
+    for (const ncclxrtTraceEvent_t &event : events) {
+      if (event.op < 0 || size_t(event.op) >= plan.ops.size())
+        continue;
+      const HostPlan::Op &op = plan.ops[event.op];
+      out.push_back({"rank " + std::to_string(rank) + " (measured here)", int64_t(rank),
+                     plan.lanes[event.lane].name, op.name,
+                     op.collective.empty() ? "compute" : op.collective,
+                     double(event.start_ns - origin) * 1e-9,
+                     double(std::max<int64_t>(0, event.end_ns - event.start_ns)) * 1e-9,
+                     {{"bytes", std::to_string(event.bytes)}}});
+    }
+  return out;
+}
+
+/// Runs the graph's meaning and compares every output of every rank. False: `error` says why the
+/// interpreter could not.
+bool compareWithReference(Compilation &compilation, const Execution &execution,
+                          const std::vector<bool> &uniform, Report &report, std::string &error) {
+  FailureOr<std::unique_ptr<Interpreter>> interpreter =
+      Interpreter::create(compilation.graph(), compilation.function(), compilation.ranks());
+  if (failed(interpreter)) {
+    error = "the reference interpreter does not take the graph";
+    return false;
+  }
+  ArrayRef<Type> types = (*interpreter)->getTypes();
+  size_t inputs = (*interpreter)->getNumInputs();
+  std::vector<std::vector<std::vector<uint8_t>>> storage(compilation.ranks());
+  std::vector<std::vector<void *>> buffers(compilation.ranks());
+  for (int64_t rank = 0; rank < compilation.ranks(); ++rank)
+    for (auto [i, type] : llvm::enumerate(types)) {
+      storage[rank].emplace_back(std::max<int64_t>(1, getDenseBytes(type)), 0xff);
+      void *data = storage[rank].back().data();
+      if (i < inputs)
+        fillInputs(seed, uniform[i] ? 0 : rank, i, type, data);
+      buffers[rank].push_back(data);
+    }
+  if (llvm::Error failed = (*interpreter)->run(buffers)) {
+    error = "the reference interpreter: " + llvm::toString(std::move(failed));
+    return false;
+  }
+  for (size_t i = inputs; i < types.size(); ++i) {
+    Report::Output output;
+    output.index = i - inputs;
+    llvm::raw_string_ostream(output.type) << types[i];
+    for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
+      Comparison c = compare(types[i], buffers[rank][i], execution.output(rank, i - inputs));
+      output.elements += c.count;
+      if (!c.equal() && output.firstDifference.empty())
+        output.firstDifference = "rank " + std::to_string(rank) + ": " + c.describe(types[i]);
+      output.different += c.different;
+    }
+    report.outputs.push_back(output);
+  }
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Compiles a graph of collectives and computation for a topology, proves the schedule, runs it\n"
+      "on processes of this machine, and compares every output with the reference interpreter.\n\n"
+      "  ncclx-run graph.mlir --topology=h200x8.xml --ranks=8 --trace=run.json\n\n"
+      "Exit codes: 0 ok; 1 bad usage; 2 the graph or topology cannot be read or compiled; 3 the\n"
+      "schedule is not proved; 4 a rank failed; 5 an output differs from the reference.\n");
+  Report report;
+  report.graphFile = graphFile;
+  report.transport = transport;
+  if (transport != "shm" && transport != "tcp")
+    return finish(report, BadUsage, "--transport is '" + transport + "', expected shm or tcp");
+  if (repeat < 1 || repeat > 255)
+    return finish(report, BadUsage,
+                  "--repeat is " + std::to_string(repeat) + ", expected 1 to 255");
+  if (timeoutMs < 1)
+    return finish(report, BadUsage, "--timeout-ms is " + std::to_string(timeoutMs) +
+                                        ", expected a positive number of milliseconds");
+
+  Stopwatch watch;
+  topology::ReadResult read = topology::readTopologyFile(topologyFile);
+  for (const topology::Diagnostic &d : read.diagnostics)
+    if (d.severity != topology::Severity::note)
+      llvm::errs() << topology::toString(d, topologyFile) << "\n";
+  if (!read.topology)
+    return finish(report, BadInput, "the topology " + topologyFile + " cannot be used");
+  report.topology = read.topology->name;
+
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
+
+  SelectionTarget target{&*read.topology, topology::Rate::payload, transport == "shm"};
+  report.rate = target.rate;
+  Compilation compilation(context, target);
+  if (failed(compilation.parse(graphFile, functionOption)))
+    return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
+  report.function = compilation.function().str();
+  report.ranks = compilation.ranks();
+  if (ranksOption && ranksOption != compilation.ranks())
+    return finish(report, BadInput,
+                  "--ranks is " + std::to_string(ranksOption) + ", but the graph's grid has " +
+                      std::to_string(compilation.ranks()) + " ranks");
+  if (failed(compilation.choose()) || failed(compilation.lower()))
+    return finish(report, BadInput, "the graph " + graphFile + " cannot be compiled");
+  report.compileSeconds = watch.lap();
+  std::string error;
+  if (!emitSchedule.empty() && !writeModule(compilation.scheduleModule(), emitSchedule, error))
+    return finish(report, BadUsage, error);
+
+  compilation.prove();
+  report.proof = compilation.proof();
+  report.proveSeconds = watch.lap();
+  if (!report.proof)
+    return finish(report, NotProved, "the schedule is not proved: " + report.proof.str());
+
+  for (const GraphCollective &c : compilation.collectives()) {
+    CollectiveReport row{c, 0, ""};
+    if (std::optional<topology::Collective> kind = topology::parseCollective(c.kind)) {
+      topology::BoundQuery query;
+      query.collective = *kind;
+      query.group = c.group;
+      query.bytes = c.bytes;
+      query.rate = target.rate;
+      if (std::string wrong = topology::checkQuery(*read.topology, query); wrong.empty()) {
+        topology::LowerBound bound = topology::bound(*read.topology, query);
+        row.bound = bound.unreachable ? 0 : bound.seconds.toDouble();
+        row.argument = bound.unreachable ? "unreachable" : bound.argument;
+      } else {
+        row.argument = wrong;
+      }
+    }
+    report.collectives.push_back(row);
+  }
+  TopologyCost targetCost(*read.topology, target.rate);
+  ctran::machine::TimeResult onTarget = ctran::machine::simulate(compilation.machine(), targetCost);
+  if (!onTarget.ok)
+    return finish(report, BadInput, "the schedule cannot be timed on the target: " + onTarget.message);
+  report.target = timingOf(onTarget);
+  if (failed(compilation.generate()))
+    return finish(report, BadInput, "no code can be made for this machine");
+  report.jitSeconds = watch.lap();
+  if (!emitHost.empty() && !writeModule(compilation.hostModule(), emitHost, error))
+    return finish(report, BadUsage, error);
+  for (const HostPlan::Window &window : compilation.plan().windows) {
+    int64_t bytes = int64_t(window.bytes) * window.generations;
+    (window.role == ctran::WindowRole::Input    ? report.inputBytes
+     : window.role == ctran::WindowRole::Output ? report.outputBytes
+                                                : report.scratchBytes) += bytes;
+  }
+
+  std::optional<topology::Topology> machine = machineTopology(
+      context, machineFile, compilation.ranks(), report.machineMeasured, error);
+  if (!machine)
+    return finish(report, BadInput, error);
+  report.machine = machine->name;
+  TopologyCost machineCost(*machine, topology::Rate::payload);
+  ctran::machine::TimeResult here = ctran::machine::simulate(compilation.machine(), machineCost);
+  if (!here.ok)
+    return finish(report, BadInput, "the schedule cannot be timed on this machine: " + here.message);
+  report.predicted = timingOf(here);
+  if (noRun) {
+    report.measured.exposed.assign(report.collectives.size(), 0);
+    report.print(llvm::outs());
+    return finish(report, Good, "proved; not run (--compile-only)");
+  }
+
+  auto function = compilation.graph().lookupSymbol<func::FuncOp>(compilation.function());
+  ExecuteOptions options;
+  options.transport = transport;
+  options.timeoutMs = timeoutMs;
+  options.repeat = repeat;
+  options.seed = seed;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    options.uniform.push_back(
+        static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
+  llvm::outs().flush();
+  Execution execution;
+  if (!execution.run(compilation.plan(), compilation.entry(), options))
+    return finish(report, RunFailed, execution.error);
+  report.runSeconds = execution.seconds;
+  report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
+  if (!traceFile.empty()) {
+    std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
+    llvm::append_range(events,
+                       ctran::machine::traceEvents(compilation.machine(), onTarget, " (predicted, target)"));
+    std::error_code failedToOpen;
+    llvm::raw_fd_ostream os(traceFile, failedToOpen);
+    if (failedToOpen)
+      return finish(report, BadUsage, "cannot write " + traceFile + ": " + failedToOpen.message());
+    ctran::machine::writeTrace(os, events);
+  }
+  watch.lap();
+  if (!compareWithReference(compilation, execution, options.uniform, report, error))
+    return finish(report, BadInput, error);
+  report.interpretSeconds = watch.lap();
+  report.print(llvm::outs());
+  if (!report.outputsAgree())
+    return finish(report, Wrong, "outputs differ from the reference interpreter");
+  return finish(report, Good,
+                "proved, run on " + std::to_string(report.ranks) + " processes over " + transport +
+                    ", every output equal to the reference");
+}

@@ -162,8 +162,9 @@ bool ctran::coversDimension(Value first, Value count, const machine::Dim &dim) {
 
 void ctran::pieceBounds(const machine::Dim &dim, int64_t extent, int64_t &least, int64_t &most) {
   if (dim.partition == machine::Partition::Chunked) {
-    int64_t piece = llvm::divideCeil(extent, dim.size);
-    most = piece;
+    int64_t piece =
+        llvm::divideCeil(llvm::divideCeil(extent, dim.granule), dim.size) * dim.granule;
+    most = std::min(piece, extent);
     least = dim.size == 1
                 ? extent
                 : std::max<int64_t>(0, extent -
@@ -196,10 +197,8 @@ ByteBounds ctran::boundsAt(const machine::Space &space, unsigned depth) {
 std::optional<ByteBounds> ctran::boundsOf(BoxRef &box) {
   unsigned depth = box.range.getIndices().size();
   // The whole of a resident space is whatever piece the rank has.
-  if (box.space.resident && depth == 0) {
-    auto bounds = boundsAt(box.space, 1);
-    return bounds;
-  }
+  if (box.space.resident && depth == 0)
+    return boundsAt(box.space, box.space.dims.size());
   if (!box.range.getFirst())
     return boundsAt(box.space, depth);
   auto count = constantOf(box.range.getCount());

@@ -133,11 +133,11 @@ LogicalResult ReindexOp::verify() {
     return success();
   if (space->extent < 0) // reindex C4
     return emitOpError("needs an extent of at least 0, found ") << space->extent;
-  if (space->dims.empty() || !space->dims[0].axis) // reindex C5
-    return emitOpError("is resident, so its first dimension must be bound to an axis");
+  if (space->dims.empty() ||
+      !llvm::all_of(space->dims, [](const machine::Dim &dim) { return dim.axis.has_value(); }))
+    return emitOpError("is resident, so its dimensions must be bound to axes"); // reindex C5
   int64_t stored = getAlong() ? type.getDimSize(*getAlong()) : type.getNumElements();
-  int64_t least, most;
-  pieceBounds(space->dims[0], space->extent, least, most);
+  int64_t most = space->residentWidth();
   // Rows follow one another, so along a dimension the piece's length is the window's.
   if (getAlong() ? stored != most : stored < most) // reindex C6
     return emitOpError("is resident and needs room for the largest piece, ")
@@ -281,18 +281,20 @@ LogicalResult RangeOp::verify() {
     return failure();
   if (box->space.resident) {
     // Only the piece of the rank whose memory it is has storage.
-    bool own = false;
-    if (!getIndices().empty() && isa<CoordType>(getIndices()[0].getType())) {
-      unsigned axis = *box->space.dims[0].axis;
-      if (!box->view)
-        own = resolveCoord(getIndices()[0])->isOwn();
-      else if (!box->view.getRank() && axis < box->view.getPoint().size())
-        own = sameValue(getIndices()[0], box->view.getPoint()[axis]);
+    bool own = getIndices().size() == box->space.dims.size();
+    for (auto [index, dim] : llvm::zip(getIndices(), box->space.dims)) {
+      unsigned axis = *dim.axis;
+      if (!isa<CoordType>(index.getType()))
+        own = false;
+      else if (!box->view)
+        own &= resolveCoord(index)->isOwn();
+      else
+        own &= !box->view.getRank() && axis < box->view.getPoint().size() &&
+               sameValue(index, box->view.getPoint()[axis]);
     }
     if (!getIndices().empty() && !own) // range C1
-      return emitOpError(
-          "takes a piece of a resident space that its rank does not store: the first "
-          "index must be the coordinate of the rank whose memory it is");
+      return emitOpError("takes a piece of a resident space that its rank does not store: the "
+                         "indices must be the coordinates of the rank whose memory it is");
     if (getIndices().empty() && getFirst()) // range C1
       return emitOpError("takes an interval of pieces of a resident space, which stores one");
   }

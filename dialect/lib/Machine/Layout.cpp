@@ -16,9 +16,9 @@ static int64_t mulDiv(int64_t a, int64_t b, int64_t c) {
 void cut(Partition partition, int64_t extent, int64_t n, int64_t granule, int64_t index,
          int64_t &begin, int64_t &end) {
   if (partition == Partition::Chunked) {
-    int64_t chunk = ceilDiv(extent, n);
+    int64_t chunk = ceilDiv(ceilDiv(extent, granule), n) * granule;
     begin = std::min<int64_t>(mulDiv(index, chunk, 1), extent);
-    end = std::min(begin + chunk, extent);
+    end = std::min<int64_t>(begin + chunk, extent);
     return;
   }
   int64_t granules = ceilDiv(extent, granule);
@@ -32,7 +32,7 @@ void cut(Partition partition, int64_t extent, int64_t n, int64_t granule, int64_
 /// Size of the largest piece that `dim` cuts from `extent` units.
 static int64_t largestPiece(const Dim &dim, int64_t extent) {
   if (dim.partition == Partition::Chunked)
-    return ceilDiv(extent, dim.size);
+    return std::min(extent, ceilDiv(ceilDiv(extent, dim.granule), dim.size) * dim.granule);
   // Pieces have floor(g/n) or ceil(g/n) granules; the last has ceil(g/n) and may be cut short.
   int64_t granules = ceilDiv(extent, dim.granule), more = ceilDiv(granules, dim.size);
   int64_t begin, end;
@@ -71,23 +71,25 @@ ByteBox Space::locate(const std::vector<int64_t> &path, int64_t first, int64_t c
   }
   int64_t width = extent;
   if (resident && !dims.empty()) {
-    width = largestPiece(dims.front(), extent);
-    if (path.empty() && count < 0) {
-      begin = 0;
+    width = residentWidth();
+    if (path.empty() && count < 0)
       end = width;
-    } else {
-      std::vector<int64_t> outer(1, path.empty() ? first : path.front());
-      int64_t own, ignored;
-      interval(outer, own, ignored);
-      begin -= own;
-      end -= own;
-    }
+    else
+      end -= begin; // whatever piece it is, it is stored from the start
+    begin = 0;
   }
   return {begin * unitBytes, rows, width * unitBytes, (end - begin) * unitBytes};
 }
 
+int64_t Space::residentWidth() const {
+  int64_t width = extent;
+  for (const Dim &dim : dims)
+    width = largestPiece(dim, width);
+  return width;
+}
+
 int64_t Space::storageBytes() const {
-  int64_t width = resident && !dims.empty() ? largestPiece(dims.front(), extent) : extent;
+  int64_t width = resident && !dims.empty() ? residentWidth() : extent;
   return rows * width * unitBytes;
 }
 

@@ -13,8 +13,8 @@ enum class Partition : uint8_t {
   /// piece i = [floor(i*g/n)*granule, floor((i+1)*g/n)*granule) cut at extent, g = ceil(extent/granule):
   /// sizes differ by at most one granule.
   Balanced,
-  /// piece i = [min(i*c, extent), min((i+1)*c, extent)), c = ceil(extent/n): the last pieces may be
-  /// short or empty (torch.chunk, GSPMD).
+  /// piece i = [min(i*c, extent), min((i+1)*c, extent)), c = ceil(g/n)*granule, g as above: the last
+  /// pieces may be short or empty (with granule 1: torch.chunk, GSPMD).
   Chunked
 };
 
@@ -36,8 +36,8 @@ struct ByteBox {
 
 /// An index space over a window's bytes: a tensor seen as [rows][extent][unitBytes], whose middle
 /// dimension is cut by `dims`, each inside the piece of the one before.
-/// `resident`: only the own piece of the outermost dimension has storage, at offset 0 (the shard of
-/// a tensor that all ranks hold together); storage then has room for the largest piece.
+/// `resident`: only the piece at the rank's own point in all dimensions has storage, at offset 0 (the
+/// shard of a tensor that a group holds together); storage then has room for the largest piece.
 struct Space {
   std::vector<Dim> dims;
   int64_t rows = 1, extent = 0, unitBytes = 1;
@@ -48,6 +48,8 @@ struct Space {
   /// The bytes of the box at `path`; with `count` >= 0, of the indices [first, first+count) of the
   /// next dimension.
   ByteBox locate(const std::vector<int64_t> &path, int64_t first = 0, int64_t count = -1) const;
+  /// Units of the largest piece that all dimensions together can cut.
+  int64_t residentWidth() const;
   /// Bytes of storage a window needs for this space.
   int64_t storageBytes() const;
   friend bool operator==(const Space &, const Space &) = default;

@@ -36,8 +36,8 @@ void printRanks(llvm::raw_ostream &out, const Topology &topo) {
     }
     if (node.model >= 0) {
       const GpuModel &m = topo.models[node.model];
-      out << fmt::format(", {}: {} SMs, bf16 {:.6g} TFLOP/s, f32 {:.6g} TFLOP/s, HBM {} GB/s", m.name,
-                         m.sms, m.bf16Flops.toDouble() / 1e12, m.f32Flops.toDouble() / 1e12,
+      out << fmt::format(", {}: {} SMs, bf16 {:.6g} TFLOP/s, f32 {:.6g} TFLOP/s, HBM {} GB/s",
+                         m.name, m.sms, m.bf16Flops.toDouble() / 1e12, m.f32Flops.toDouble() / 1e12,
                          giga(m.hbmBytesPerSec));
     }
     out << "; " << scaleUpPorts(topo, topo.ranks[r]) << "\n";
@@ -84,12 +84,11 @@ std::vector<std::string> describe(const Topology &topo) {
   for (unsigned r = 0; r < topo.numRanks(); ++r)
     lines.push_back(fmt::format("rank {} is {}", r, topo.rankNode(r).name));
   for (const Node &n : topo.nodes)
-    lines.push_back(fmt::format(
-        "node {}: {}{}{}{}{}{}", n.name, name(n.kind).str(),
-        n.model >= 0 ? " " + topo.models[n.model].name : "",
-        n.busId.empty() ? "" : " at " + n.busId,
-        n.throughput.isZero() ? "" : " throughput " + n.throughput.str(),
-        n.multicast ? ", multicast" : "", n.reduces ? ", reduces" : ""));
+    lines.push_back(fmt::format("node {}: {}{}{}{}{}{}", n.name, name(n.kind).str(),
+                                n.model >= 0 ? " " + topo.models[n.model].name : "",
+                                n.busId.empty() ? "" : " at " + n.busId,
+                                n.throughput.isZero() ? "" : " throughput " + n.throughput.str(),
+                                n.multicast ? ", multicast" : "", n.reduces ? ", reduces" : ""));
   for (const Link &l : topo.links)
     lines.push_back(fmt::format("link {} -> {}: {} {}, {} raw, {} payload, {} ns",
                                 topo.nodes[l.from].name, topo.nodes[l.to].name, l.count,
@@ -100,8 +99,7 @@ std::vector<std::string> describe(const Topology &topo) {
 }
 } // namespace
 
-void topology::printTopology(llvm::raw_ostream &out, const Topology &topo,
-                             llvm::StringRef format) {
+void topology::printTopology(llvm::raw_ostream &out, const Topology &topo, llvm::StringRef format) {
   std::map<NodeKind, unsigned> kinds;
   for (const Node &node : topo.nodes)
     ++kinds[node.kind];

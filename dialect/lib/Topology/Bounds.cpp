@@ -23,15 +23,24 @@ static constexpr Collective allCollectives[] = {
 
 llvm::StringRef topology::name(Collective collective) {
   switch (collective) {
-  case Collective::all_gather: return "all_gather";
-  case Collective::reduce_scatter: return "reduce_scatter";
-  case Collective::all_reduce: return "all_reduce";
-  case Collective::all_to_all: return "all_to_all";
-  case Collective::broadcast: return "broadcast";
-  case Collective::reduce: return "reduce";
-  case Collective::scatter: return "scatter";
-  case Collective::gather: return "gather";
-  case Collective::permute: return "permute";
+  case Collective::all_gather:
+    return "all_gather";
+  case Collective::reduce_scatter:
+    return "reduce_scatter";
+  case Collective::all_reduce:
+    return "all_reduce";
+  case Collective::all_to_all:
+    return "all_to_all";
+  case Collective::broadcast:
+    return "broadcast";
+  case Collective::reduce:
+    return "reduce";
+  case Collective::scatter:
+    return "scatter";
+  case Collective::gather:
+    return "gather";
+  case Collective::permute:
+    return "permute";
   }
   return "?";
 }
@@ -45,25 +54,46 @@ std::optional<Collective> topology::parseCollective(llvm::StringRef text) {
 
 llvm::StringRef topology::name(LinkSet set) {
   switch (set) {
-  case LinkSet::scaleUp: return "scale-up links";
-  case LinkSet::scaleUpAndNics: return "scale-up links and NICs";
-  case LinkSet::all: return "all links";
+  case LinkSet::scaleUp:
+    return "scale-up links";
+  case LinkSet::scaleUpAndNics:
+    return "scale-up links and NICs";
+  case LinkSet::all:
+    return "all links";
   }
   return "?";
 }
 
+/// Do scale-up links join the members of each host, whichever way they point?
+static bool hostsJoined(const Topology &topo, llvm::ArrayRef<unsigned> group,
+                        const CutGraph &scaleUp) {
+  std::vector<unsigned> parent(scaleUp.graph.size());
+  for (unsigned v = 0; v < parent.size(); ++v)
+    parent[v] = v;
+  auto find = [&](unsigned v) {
+    while (parent[v] != v)
+      v = parent[v] = parent[parent[v]];
+    return v;
+  };
+  for (const FlowGraph::Arc &arc : scaleUp.graph.arcs)
+    parent[find(arc.from)] = find(arc.to);
+  std::map<unsigned, unsigned> rootOfHost;
+  for (unsigned i = 0; i < group.size(); ++i) {
+    unsigned root = find(scaleUp.member[i]);
+    if (rootOfHost.try_emplace(topo.rankNode(group[i]).host, root).first->second != root)
+      return false;
+  }
+  return true;
+}
+
 LinkSet topology::linksFor(const Topology &topo, llvm::ArrayRef<unsigned> group, bool relays) {
-  if (CutGraph(topo, LinkSet::scaleUp, group, relays, Rate::raw).connected())
+  CutGraph scaleUp(topo, LinkSet::scaleUp, group, relays, Rate::raw);
+  if (scaleUp.connected())
     return LinkSet::scaleUp;
-  std::map<unsigned, std::vector<unsigned>> byHost;
-  for (unsigned r : group)
-    byHost[topo.rankNode(r).host].push_back(r);
-  if (!CutGraph(topo, LinkSet::scaleUpAndNics, group, relays, Rate::raw).connected())
-    return LinkSet::all;
-  for (const auto &[host, part] : byHost)
-    if (!CutGraph(topo, LinkSet::scaleUp, part, relays, Rate::raw).connected())
-      return LinkSet::all;
-  return LinkSet::scaleUpAndNics;
+  if (hostsJoined(topo, group, scaleUp) &&
+      CutGraph(topo, LinkSet::scaleUpAndNics, group, relays, Rate::raw).connected())
+    return LinkSet::scaleUpAndNics;
+  return LinkSet::all;
 }
 
 namespace {
@@ -133,8 +163,7 @@ void Bounder::add(Rational seconds, const char *argument, std::string detail, bo
 }
 
 void Bounder::addUnreachable() {
-  add(0, "unreachable",
-      fmt::format("some ranks cannot be reached over {}", name(set).str()));
+  add(0, "unreachable", fmt::format("some ranks cannot be reached over {}", name(set).str()));
   list.back().unreachable = true;
 }
 
@@ -147,9 +176,9 @@ Bounder::Cut Bounder::shareRate(bool reversed) const {
     for (unsigned i = 0; i < n; ++i)
       if (!std::binary_search(inside.begin(), inside.end(), i))
         outside.push_back(i);
-    best.detail = fmt::format("{} shares of {} must {} {} over {}", inside.size(), n,
-                              reversed ? "come out of" : "reach", rankList(outside),
-                              gigabytes(capacity));
+    best.detail =
+        fmt::format("{} shares of {} must {} {} over {}", inside.size(), n,
+                    reversed ? "come out of" : "reach", rankList(outside), gigabytes(capacity));
   };
   auto everyone = [&](unsigned but) {
     std::vector<unsigned> inside;
@@ -179,8 +208,7 @@ Bounder::Cut Bounder::shareRate(bool reversed) const {
       for (unsigned j = 0; j < n; ++j)
         if (side[cuts.member[j]])
           inside.push_back(j);
-      Rational capacity =
-          flow - best.rate * Rational(n - int64_t(inside.size()));
+      Rational capacity = flow - best.rate * Rational(n - int64_t(inside.size()));
       best.rate = capacity / Rational(int64_t(inside.size()));
       describe(inside, capacity);
       if (best.rate.isZero())
@@ -203,16 +231,16 @@ Bounder::Cut Bounder::rootRate(bool reversed, bool split) const {
       Rational flow = cuts.graph.maxFlow(whole(query.root), whole(i), nullptr, reversed);
       if (flow.isValid() && (first || flow < best.rate)) {
         first = false;
-        best = {flow, fmt::format("everything must {} rank {} over {}",
-                                  reversed ? "come out of" : "reach", query.group[i],
-                                  gigabytes(flow))};
+        best = {flow,
+                fmt::format("everything must {} rank {} over {}",
+                            reversed ? "come out of" : "reach", query.group[i], gigabytes(flow))};
       }
     }
     return best;
   }
   Rational port = reversed ? cuts.portIn(query.root) : cuts.portOut(query.root);
-  best = {port / Rational(n - 1), fmt::format("{} shares pass the root's {}", n - 1,
-                                              gigabytes(port))};
+  best = {port / Rational(n - 1),
+          fmt::format("{} shares pass the root's {}", n - 1, gigabytes(port))};
   while (best.rate > Rational(0)) {
     Terminals sinks;
     for (unsigned i = 0; i < n; ++i)
@@ -257,10 +285,13 @@ Bounder::partitions() const {
     for (auto &[unused, part] : parts)
       result.back().second.push_back(std::move(part));
   };
-  auto host = [&](unsigned i) -> const Host & { return topo.hosts[topo.rankNode(query.group[i]).host]; };
+  auto host = [&](unsigned i) -> const Host & {
+    return topo.hosts[topo.rankNode(query.group[i]).host];
+  };
   by("rank", [&](unsigned i) { return i; });
   by("host", [&](unsigned i) { return host(i).name; });
-  by("rack", [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone, host(i).rack); });
+  by("rack",
+     [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone, host(i).rack); });
   by("zone", [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone); });
   by("data centre", [&](unsigned i) { return host(i).dataCenter; });
   return result;
@@ -437,8 +468,7 @@ void Bounder::permute() {
     return add(0, "nothing moves", "every rank keeps its buffer");
   add(worst, "cut", detail);
   for (bool byCapacity : {false, true})
-    add(distance(byCapacity, moving, size), "distance",
-        "bytes times shortest way fill every link");
+    add(distance(byCapacity, moving, size), "distance", "bytes times shortest way fill every link");
 }
 
 void Bounder::latency() {
@@ -454,8 +484,8 @@ void Bounder::latency() {
     }
   };
   for (unsigned i = 0; i < n; ++i) {
-    bool rooted = query.collective == Collective::broadcast ||
-                  query.collective == Collective::scatter;
+    bool rooted =
+        query.collective == Collective::broadcast || query.collective == Collective::scatter;
     if (rooted && i != query.root)
       continue;
     auto ways = cuts.latencies(i);
@@ -492,10 +522,16 @@ void Bounder::sharedNode() {
   case Collective::reduce_scatter:
   case Collective::all_to_all:
   case Collective::broadcast:
-  case Collective::reduce: volume = size * Rational(n - 1); break;
-  case Collective::all_reduce: volume = size * Rational(2 * (n - 1)); break;
+  case Collective::reduce:
+    volume = size * Rational(n - 1);
+    break;
+  case Collective::all_reduce:
+    volume = size * Rational(2 * (n - 1));
+    break;
   case Collective::scatter:
-  case Collective::gather: volume = share * Rational(n - 1); break;
+  case Collective::gather:
+    volume = share * Rational(n - 1);
+    break;
   case Collective::permute: {
     int64_t moving = query.pairs.empty() ? n : 0;
     for (auto [from, to] : query.pairs)
@@ -540,9 +576,15 @@ std::vector<LowerBound> Bounder::run() {
     add(share / cut.rate, "cut", cut.detail);
     break;
   }
-  case Collective::all_reduce: allReduce(); break;
-  case Collective::all_to_all: allToAll(); break;
-  case Collective::permute: permute(); break;
+  case Collective::all_reduce:
+    allReduce();
+    break;
+  case Collective::all_to_all:
+    allToAll();
+    break;
+  case Collective::permute:
+    permute();
+    break;
   }
   sharedNode();
   latency();
@@ -600,15 +642,20 @@ Rational topology::busBandwidth(const BoundQuery &query, const LowerBound &bound
   int64_t n = query.group.size();
   Rational factor = 1;
   switch (query.collective) {
-  case Collective::all_reduce: factor = Rational::make(2 * (n - 1), n); break;
+  case Collective::all_reduce:
+    factor = Rational::make(2 * (n - 1), n);
+    break;
   case Collective::all_gather:
   case Collective::reduce_scatter:
   case Collective::all_to_all:
   case Collective::scatter:
-  case Collective::gather: factor = Rational::make(n - 1, n); break;
+  case Collective::gather:
+    factor = Rational::make(n - 1, n);
+    break;
   case Collective::broadcast:
   case Collective::reduce:
-  case Collective::permute: break;
+  case Collective::permute:
+    break;
   }
   return algorithmBandwidth(query, bound) * factor;
 }

@@ -60,8 +60,7 @@ Rational operator+(const Rational &a, const Rational &b) {
   Int left, right, num, den;
   if (__builtin_mul_overflow(a.num, b.den / g, &left) ||
       __builtin_mul_overflow(b.num, a.den / g, &right) ||
-      __builtin_add_overflow(left, right, &num) ||
-      __builtin_mul_overflow(a.den, b.den / g, &den))
+      __builtin_add_overflow(left, right, &num) || __builtin_mul_overflow(a.den, b.den / g, &den))
     return Rational::invalid();
   return Rational::make(num, den);
 }
@@ -83,8 +82,7 @@ std::partial_ordering operator<=>(const Rational &a, const Rational &b) {
     if (an == 0 && bn == 0)
       return std::partial_ordering::equivalent;
     if (an == 0 || bn == 0)
-      return ((an == 0) != flipped) ? std::partial_ordering::less
-                                    : std::partial_ordering::greater;
+      return ((an == 0) != flipped) ? std::partial_ordering::less : std::partial_ordering::greater;
     std::swap(an, ad);
     std::swap(bn, bd);
     flipped = !flipped;

@@ -11,40 +11,62 @@ namespace topology = mlir::ncclx::topology;
 
 llvm::StringRef topology::name(NodeKind kind) {
   switch (kind) {
-  case NodeKind::gpu: return "gpu";
-  case NodeKind::process: return "process";
-  case NodeKind::memory: return "memory";
-  case NodeKind::cpu: return "cpu";
-  case NodeKind::pci: return "pci";
-  case NodeKind::nvswitch: return "nvswitch";
-  case NodeKind::nic: return "nic";
-  case NodeKind::net: return "net";
+  case NodeKind::gpu:
+    return "gpu";
+  case NodeKind::process:
+    return "process";
+  case NodeKind::memory:
+    return "memory";
+  case NodeKind::cpu:
+    return "cpu";
+  case NodeKind::pci:
+    return "pci";
+  case NodeKind::nvswitch:
+    return "nvswitch";
+  case NodeKind::nic:
+    return "nic";
+  case NodeKind::net:
+    return "net";
   }
   return "?";
 }
 
 llvm::StringRef topology::name(LinkKind kind) {
   switch (kind) {
-  case LinkKind::nvlink: return "nvlink";
-  case LinkKind::xgmi: return "xgmi";
-  case LinkKind::pci: return "pci";
-  case LinkKind::cpu: return "cpu";
-  case LinkKind::shm: return "shm";
-  case LinkKind::nic: return "nic";
-  case LinkKind::net: return "net";
-  case LinkKind::tcp: return "tcp";
+  case LinkKind::nvlink:
+    return "nvlink";
+  case LinkKind::xgmi:
+    return "xgmi";
+  case LinkKind::pci:
+    return "pci";
+  case LinkKind::cpu:
+    return "cpu";
+  case LinkKind::shm:
+    return "shm";
+  case LinkKind::nic:
+    return "nic";
+  case LinkKind::net:
+    return "net";
+  case LinkKind::tcp:
+    return "tcp";
   }
   return "?";
 }
 
 llvm::StringRef topology::name(Reach reach) {
   switch (reach) {
-  case Reach::self: return "self";
-  case Reach::loadStore: return "load-store";
-  case Reach::copyEngine: return "copy-engine";
-  case Reach::put: return "put";
-  case Reach::hostOnly: return "host-only";
-  case Reach::none: return "none";
+  case Reach::self:
+    return "self";
+  case Reach::loadStore:
+    return "load-store";
+  case Reach::copyEngine:
+    return "copy-engine";
+  case Reach::put:
+    return "put";
+  case Reach::hostOnly:
+    return "host-only";
+  case Reach::none:
+    return "none";
   }
   return "?";
 }
@@ -53,9 +75,12 @@ llvm::StringRef topology::name(Rate rate) { return rate == Rate::raw ? "raw" : "
 
 llvm::StringRef topology::name(Severity severity) {
   switch (severity) {
-  case Severity::note: return "note";
-  case Severity::warning: return "warning";
-  case Severity::error: return "error";
+  case Severity::note:
+    return "note";
+  case Severity::warning:
+    return "warning";
+  case Severity::error:
+    return "error";
   }
   return "?";
 }
@@ -87,7 +112,8 @@ std::string topology::toString(const Diagnostic &d, llvm::StringRef file) {
   std::string where = file.str();
   if (d.line)
     where += fmt::format(":{}", d.line);
-  std::string text = fmt::format("{}: {}: {} [{}]", where, name(d.severity).str(), d.message, d.rule);
+  std::string text =
+      fmt::format("{}: {}: {} [{}]", where, name(d.severity).str(), d.message, d.rule);
   if (!d.path.empty())
     text += " at " + d.path;
   return text;
@@ -213,9 +239,9 @@ void Validator::checkLinks() {
     const Link &l = topo.links[i];
     std::string path = fmt::format("links[{}]", i);
     if (l.from >= topo.nodes.size() || l.to >= topo.nodes.size()) {
-      error(path, l.line, "link-end",
-            fmt::format("joins nodes {} and {}, but there are {}", l.from, l.to,
-                        topo.nodes.size()));
+      error(
+          path, l.line, "link-end",
+          fmt::format("joins nodes {} and {}, but there are {}", l.from, l.to, topo.nodes.size()));
       continue;
     }
     path += fmt::format(" '{}' -> '{}'", topo.nodes[l.from].name, topo.nodes[l.to].name);
@@ -242,8 +268,8 @@ void Validator::checkRanks() {
   for (size_t r = 0; r < topo.ranks.size(); ++r) {
     std::string path = fmt::format("ranks[{}]", r);
     if (topo.ranks[r] >= topo.nodes.size()) {
-      error(path, 0, "rank", fmt::format("names node {}, but there are {}", topo.ranks[r],
-                                         topo.nodes.size()));
+      error(path, 0, "rank",
+            fmt::format("names node {}, but there are {}", topo.ranks[r], topo.nodes.size()));
       continue;
     }
     const Node &n = topo.nodes[topo.ranks[r]];

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ncclx/Topology/Bounds.h"
 #include "CutGraph.h"
+#include "DomainBounds.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -15,6 +16,9 @@ using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 using Terminal = FlowGraph::Terminal;
 using Terminals = std::vector<Terminal>;
+
+/// Above this many ranks only the cuts round domains are tried: n maximum flows take too long.
+static constexpr int64_t mostFlows = 256;
 
 static constexpr Collective allCollectives[] = {
     Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce,
@@ -125,6 +129,7 @@ private:
   void allReduceInNetwork();
   void permute();
   void latency();
+  void exact();
   void sharedNode();
   Rational distance(bool byCapacity, llvm::ArrayRef<std::pair<unsigned, unsigned>> pairs,
                     const Rational &bytesPerPair) const;
@@ -483,11 +488,13 @@ void Bounder::latency() {
       to = j;
     }
   };
+  bool rooted =
+      query.collective == Collective::broadcast || query.collective == Collective::scatter;
   for (unsigned i = 0; i < n; ++i) {
-    bool rooted =
-        query.collective == Collective::broadcast || query.collective == Collective::scatter;
     if (rooted && i != query.root)
       continue;
+    if (n > mostFlows && !rooted && i > 0)
+      continue; // any pair's way is a bound: those from one member will do
     auto ways = cuts.latencies(i);
     if (query.collective == Collective::reduce || query.collective == Collective::gather) {
       consider(i, query.root, ways);
@@ -555,6 +562,25 @@ std::vector<LowerBound> Bounder::run() {
     addUnreachable();
     return std::move(list);
   }
+  if (n <= mostFlows)
+    exact();
+  else
+    list = domainBounds(topo, query, set);
+  sharedNode();
+  latency();
+  // What overflowed says nothing.
+  std::erase_if(list, [](const LowerBound &bound) { return !bound.seconds.isValid(); });
+  // Largest first; equal ones keep their order. (A handful: insertion.)
+  auto before = [](const LowerBound &a, const LowerBound &b) {
+    return a.unreachable != b.unreachable ? a.unreachable : a.seconds > b.seconds;
+  };
+  for (auto it = list.begin(); it != list.end(); ++it)
+    std::rotate(std::upper_bound(list.begin(), it, *it, before), it, it + 1);
+  return std::move(list);
+}
+
+/// The arguments that need maximum flows.
+void Bounder::exact() {
   bool reversed = query.collective == Collective::reduce_scatter ||
                   query.collective == Collective::reduce || query.collective == Collective::gather;
   switch (query.collective) {
@@ -586,17 +612,6 @@ std::vector<LowerBound> Bounder::run() {
     permute();
     break;
   }
-  sharedNode();
-  latency();
-  // What overflowed says nothing.
-  std::erase_if(list, [](const LowerBound &bound) { return !bound.seconds.isValid(); });
-  // Largest first; equal ones keep their order. (A handful: insertion.)
-  auto before = [](const LowerBound &a, const LowerBound &b) {
-    return a.unreachable != b.unreachable ? a.unreachable : a.seconds > b.seconds;
-  };
-  for (auto it = list.begin(); it != list.end(); ++it)
-    std::rotate(std::upper_bound(list.begin(), it, *it, before), it, it + 1);
-  return std::move(list);
 }
 
 std::vector<LowerBound> topology::bounds(const Topology &topo, const BoundQuery &query) {

@@ -285,6 +285,36 @@ TEST(Bounds, QueriesAreChecked) {
   EXPECT_NE(checkQuery(topo, query), "");
 }
 
+TEST(Bounds, DomainCutsOfACluster) {
+  Topology topo = example("cluster-131072-oversubscribed.json");
+  std::vector<unsigned> group(topo.numRanks());
+  std::iota(group.begin(), group.end(), 0u);
+  BoundQuery query;
+  query.group = group;
+  query.bytes = size;
+  query.rate = Rate::raw;
+  LowerBound b = bound(topo, query);
+  EXPECT_EQ(b.argument, "domain cut");
+  EXPECT_EQ(b.links, LinkSet::scaleUpAndNics);
+  // A host takes in all but its own eight shares over eight ports of 50 GB/s.
+  EXPECT_EQ(b.seconds,
+            Rational::make(Rational::Int(size) * 131064, 131072) / Rational(400'000'000'000));
+  // all_to_all is held up by the data centres: 4 of them, 32,768 ranks each, oversubscribed twice.
+  query.collective = Collective::all_to_all;
+  b = bound(topo, query);
+  EXPECT_NE(b.detail.find("data centre of 32768"), std::string::npos) << b.detail;
+  Rational up = Rational(32768) * Rational(50'000'000'000) / Rational::make(196, 25);
+  EXPECT_EQ(b.seconds, Rational::make(size, 131072) * Rational(32768) * Rational(98304) / up);
+}
+
+TEST(Bounds, DomainCutsAgreeWithFlows) {
+  for (unsigned n : {256u, 257u}) {
+    Answer answer = ask(ring(n), {});
+    EXPECT_EQ(answer.best.argument, n == 256 ? "cut" : "domain cut");
+    EXPECT_NEAR(answer.alg(), 50.0 * n / (n - 1), 1e-3);
+  }
+}
+
 TEST(Bounds, SixtyFourRanksInUnderASecond) {
   Topology topo = ring(64);
   for (Collective collective :

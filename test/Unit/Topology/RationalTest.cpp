@@ -53,6 +53,17 @@ TEST(Rational, ComparesWithoutOverflow) {
   EXPECT_GT(Rational::make(7, 3), Rational(2));
 }
 
+TEST(Rational, WideAndNarrowValuesAgree) {
+  // Either side of 64 bits, and the values whose negation or quotient is special.
+  Rational::Int wide = Rational::Int(1) << 90;
+  EXPECT_EQ(Rational::make(wide * 6, wide * 4), Rational::make(3, 2));
+  EXPECT_EQ(Rational::make(wide * 3, 6), Rational::make(wide, 2));
+  EXPECT_EQ(Rational::make(7, -1), Rational(-7));
+  EXPECT_EQ(Rational::make(INT64_MIN, -1).numerator(), -Rational::Int(INT64_MIN));
+  EXPECT_EQ(Rational::make(INT64_MIN, INT64_MIN), Rational(1));
+  EXPECT_EQ(Rational(5) * Rational(-7) + Rational(36), Rational(1));
+}
+
 TEST(Rational, Arithmetic) {
   EXPECT_EQ(Rational::make(1, 3) + Rational::make(1, 6), Rational::make(1, 2));
   EXPECT_EQ(Rational::make(1, 3) - Rational::make(1, 2), Rational::make(-1, 6));

@@ -12,20 +12,30 @@ namespace topology = mlir::ncclx::topology;
 namespace {
 std::string giga(const Rational &value) { return fmt::format("{:.6g}", value.toDouble() / 1e9); }
 
-/// Wires of each kind that leave a node: "18 nvlink".
-std::string scaleUpPorts(const Topology &topo, unsigned node) {
-  std::map<LinkKind, unsigned> wires;
+/// Wires of each kind that leave each node: "18 nvlink".
+std::vector<std::string> scaleUpPorts(const Topology &topo) {
+  std::vector<std::map<LinkKind, unsigned>> wires(topo.nodes.size());
   for (const Link &link : topo.links)
-    if (link.from == node && (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi))
-      wires[link.kind] += link.count;
-  std::string text;
-  for (auto [kind, count] : wires)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(kind).str());
-  return text.empty() ? "no scale-up links" : text;
+    if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi)
+      wires[link.from][link.kind] += link.count;
+  std::vector<std::string> texts;
+  for (const std::map<LinkKind, unsigned> &node : wires) {
+    std::string text;
+    for (auto [kind, count] : node)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(kind).str());
+    texts.push_back(text.empty() ? "no scale-up links" : text);
+  }
+  return texts;
 }
 
 void printRanks(llvm::raw_ostream &out, const Topology &topo) {
+  constexpr unsigned most = 256;
+  std::vector<std::string> ports = scaleUpPorts(topo);
   for (unsigned r = 0; r < topo.numRanks(); ++r) {
+    if (r == most) {
+      out << fmt::format("and {} more ranks\n", topo.numRanks() - most);
+      break;
+    }
     const Node &node = topo.rankNode(r);
     const Host &host = topo.hosts[node.host];
     out << fmt::format("rank {}: {} on {}", r, node.name, host.name);
@@ -36,11 +46,11 @@ void printRanks(llvm::raw_ostream &out, const Topology &topo) {
     }
     if (node.model >= 0) {
       const GpuModel &m = topo.models[node.model];
-      out << fmt::format(", {}: {} SMs, bf16 {:.6g} TFLOP/s, f32 {:.6g} TFLOP/s, HBM {} GB/s", m.name,
-                         m.sms, m.bf16Flops.toDouble() / 1e12, m.f32Flops.toDouble() / 1e12,
+      out << fmt::format(", {}: {} SMs, bf16 {:.6g} TFLOP/s, f32 {:.6g} TFLOP/s, HBM {} GB/s",
+                         m.name, m.sms, m.bf16Flops.toDouble() / 1e12, m.f32Flops.toDouble() / 1e12,
                          giga(m.hbmBytesPerSec));
     }
-    out << "; " << scaleUpPorts(topo, topo.ranks[r]) << "\n";
+    out << "; " << ports[topo.ranks[r]] << "\n";
   }
 }
 
@@ -84,12 +94,11 @@ std::vector<std::string> describe(const Topology &topo) {
   for (unsigned r = 0; r < topo.numRanks(); ++r)
     lines.push_back(fmt::format("rank {} is {}", r, topo.rankNode(r).name));
   for (const Node &n : topo.nodes)
-    lines.push_back(fmt::format(
-        "node {}: {}{}{}{}{}{}", n.name, name(n.kind).str(),
-        n.model >= 0 ? " " + topo.models[n.model].name : "",
-        n.busId.empty() ? "" : " at " + n.busId,
-        n.throughput.isZero() ? "" : " throughput " + n.throughput.str(),
-        n.multicast ? ", multicast" : "", n.reduces ? ", reduces" : ""));
+    lines.push_back(fmt::format("node {}: {}{}{}{}{}{}", n.name, name(n.kind).str(),
+                                n.model >= 0 ? " " + topo.models[n.model].name : "",
+                                n.busId.empty() ? "" : " at " + n.busId,
+                                n.throughput.isZero() ? "" : " throughput " + n.throughput.str(),
+                                n.multicast ? ", multicast" : "", n.reduces ? ", reduces" : ""));
   for (const Link &l : topo.links)
     lines.push_back(fmt::format("link {} -> {}: {} {}, {} raw, {} payload, {} ns",
                                 topo.nodes[l.from].name, topo.nodes[l.to].name, l.count,
@@ -100,8 +109,7 @@ std::vector<std::string> describe(const Topology &topo) {
 }
 } // namespace
 
-void topology::printTopology(llvm::raw_ostream &out, const Topology &topo,
-                             llvm::StringRef format) {
+void topology::printTopology(llvm::raw_ostream &out, const Topology &topo, llvm::StringRef format) {
   std::map<NodeKind, unsigned> kinds;
   for (const Node &node : topo.nodes)
     ++kinds[node.kind];
@@ -111,12 +119,15 @@ void topology::printTopology(llvm::raw_ostream &out, const Topology &topo,
   for (auto [kind, count] : kinds)
     out << fmt::format(" {} {}", count, name(kind).str());
   out << fmt::format("; {} links\n", topo.links.size());
+  std::map<std::string, unsigned> special; // line -> how many nodes
   for (const Node &node : topo.nodes)
     if (node.kind == NodeKind::memory)
-      out << fmt::format("{}: {} GB/s copied, shared\n", node.name, giga(node.throughput));
+      ++special[fmt::format("{}: {} GB/s copied, shared", node.name, giga(node.throughput))];
     else if (node.kind == NodeKind::nvswitch && (node.multicast || node.reduces))
-      out << fmt::format("{}:{}{}\n", node.name, node.multicast ? " multicast" : "",
-                         node.reduces ? " in-network reduction" : "");
+      ++special[fmt::format("switches that can{}{}", node.multicast ? " multicast" : "",
+                            node.reduces ? " reduce" : "")];
+  for (const auto &[line, count] : special)
+    out << line << (count > 1 ? fmt::format(" ({} of them)", count) : "") << "\n";
   printRanks(out, topo);
   printPairs(out, topo);
 }

@@ -32,9 +32,8 @@ cl::SubCommand boundsCommand("bounds", "print lower bounds of collectives");
 cl::SubCommand convert("convert", "write a topology as JSON");
 cl::SubCommand diff("diff", "compare two topologies");
 
-cl::list<std::string> files(cl::Positional, cl::desc("FILE..."), cl::cat(category),
-                            cl::sub(show), cl::sub(boundsCommand), cl::sub(convert),
-                            cl::sub(diff));
+cl::list<std::string> files(cl::Positional, cl::desc("FILE..."), cl::cat(category), cl::sub(show),
+                            cl::sub(boundsCommand), cl::sub(convert), cl::sub(diff));
 cl::opt<bool> thisMachine("this-machine", cl::desc("describe this machine instead of a file"),
                           cl::cat(category), cl::sub(show), cl::sub(boundsCommand),
                           cl::sub(convert));
@@ -198,7 +197,8 @@ int run() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  for (cl::SubCommand *command : {&show, &boundsCommand, &convert, &diff, &cl::SubCommand::getTopLevel()})
+  for (cl::SubCommand *command :
+       {&show, &boundsCommand, &convert, &diff, &cl::SubCommand::getTopLevel()})
     cl::HideUnrelatedOptions(category, *command);
   cl::SetVersionPrinter([](llvm::raw_ostream &out) { out << "ncclx-topo " NCCLX_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

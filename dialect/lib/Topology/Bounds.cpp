@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ncclx/Topology/Bounds.h"
 #include "CutGraph.h"
+#include "DomainBounds.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -16,6 +17,9 @@ namespace topology = mlir::ncclx::topology;
 using Terminal = FlowGraph::Terminal;
 using Terminals = std::vector<Terminal>;
 
+/// Above this many ranks only the cuts round domains are tried: n maximum flows take too long.
+static constexpr int64_t mostFlows = 256;
+
 static constexpr Collective allCollectives[] = {
     Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce,
     Collective::all_to_all, Collective::broadcast,      Collective::reduce,
@@ -23,15 +27,24 @@ static constexpr Collective allCollectives[] = {
 
 llvm::StringRef topology::name(Collective collective) {
   switch (collective) {
-  case Collective::all_gather: return "all_gather";
-  case Collective::reduce_scatter: return "reduce_scatter";
-  case Collective::all_reduce: return "all_reduce";
-  case Collective::all_to_all: return "all_to_all";
-  case Collective::broadcast: return "broadcast";
-  case Collective::reduce: return "reduce";
-  case Collective::scatter: return "scatter";
-  case Collective::gather: return "gather";
-  case Collective::permute: return "permute";
+  case Collective::all_gather:
+    return "all_gather";
+  case Collective::reduce_scatter:
+    return "reduce_scatter";
+  case Collective::all_reduce:
+    return "all_reduce";
+  case Collective::all_to_all:
+    return "all_to_all";
+  case Collective::broadcast:
+    return "broadcast";
+  case Collective::reduce:
+    return "reduce";
+  case Collective::scatter:
+    return "scatter";
+  case Collective::gather:
+    return "gather";
+  case Collective::permute:
+    return "permute";
   }
   return "?";
 }
@@ -45,25 +58,46 @@ std::optional<Collective> topology::parseCollective(llvm::StringRef text) {
 
 llvm::StringRef topology::name(LinkSet set) {
   switch (set) {
-  case LinkSet::scaleUp: return "scale-up links";
-  case LinkSet::scaleUpAndNics: return "scale-up links and NICs";
-  case LinkSet::all: return "all links";
+  case LinkSet::scaleUp:
+    return "scale-up links";
+  case LinkSet::scaleUpAndNics:
+    return "scale-up links and NICs";
+  case LinkSet::all:
+    return "all links";
   }
   return "?";
 }
 
+/// Do scale-up links join the members of each host, whichever way they point?
+static bool hostsJoined(const Topology &topo, llvm::ArrayRef<unsigned> group,
+                        const CutGraph &scaleUp) {
+  std::vector<unsigned> parent(scaleUp.graph.size());
+  for (unsigned v = 0; v < parent.size(); ++v)
+    parent[v] = v;
+  auto find = [&](unsigned v) {
+    while (parent[v] != v)
+      v = parent[v] = parent[parent[v]];
+    return v;
+  };
+  for (const FlowGraph::Arc &arc : scaleUp.graph.arcs)
+    parent[find(arc.from)] = find(arc.to);
+  std::map<unsigned, unsigned> rootOfHost;
+  for (unsigned i = 0; i < group.size(); ++i) {
+    unsigned root = find(scaleUp.member[i]);
+    if (rootOfHost.try_emplace(topo.rankNode(group[i]).host, root).first->second != root)
+      return false;
+  }
+  return true;
+}
+
 LinkSet topology::linksFor(const Topology &topo, llvm::ArrayRef<unsigned> group, bool relays) {
-  if (CutGraph(topo, LinkSet::scaleUp, group, relays, Rate::raw).connected())
+  CutGraph scaleUp(topo, LinkSet::scaleUp, group, relays, Rate::raw);
+  if (scaleUp.connected())
     return LinkSet::scaleUp;
-  std::map<unsigned, std::vector<unsigned>> byHost;
-  for (unsigned r : group)
-    byHost[topo.rankNode(r).host].push_back(r);
-  if (!CutGraph(topo, LinkSet::scaleUpAndNics, group, relays, Rate::raw).connected())
-    return LinkSet::all;
-  for (const auto &[host, part] : byHost)
-    if (!CutGraph(topo, LinkSet::scaleUp, part, relays, Rate::raw).connected())
-      return LinkSet::all;
-  return LinkSet::scaleUpAndNics;
+  if (hostsJoined(topo, group, scaleUp) &&
+      CutGraph(topo, LinkSet::scaleUpAndNics, group, relays, Rate::raw).connected())
+    return LinkSet::scaleUpAndNics;
+  return LinkSet::all;
 }
 
 namespace {
@@ -95,6 +129,7 @@ private:
   void allReduceInNetwork();
   void permute();
   void latency();
+  void exact();
   void sharedNode();
   Rational distance(bool byCapacity, llvm::ArrayRef<std::pair<unsigned, unsigned>> pairs,
                     const Rational &bytesPerPair) const;
@@ -133,8 +168,7 @@ void Bounder::add(Rational seconds, const char *argument, std::string detail, bo
 }
 
 void Bounder::addUnreachable() {
-  add(0, "unreachable",
-      fmt::format("some ranks cannot be reached over {}", name(set).str()));
+  add(0, "unreachable", fmt::format("some ranks cannot be reached over {}", name(set).str()));
   list.back().unreachable = true;
 }
 
@@ -147,9 +181,9 @@ Bounder::Cut Bounder::shareRate(bool reversed) const {
     for (unsigned i = 0; i < n; ++i)
       if (!std::binary_search(inside.begin(), inside.end(), i))
         outside.push_back(i);
-    best.detail = fmt::format("{} shares of {} must {} {} over {}", inside.size(), n,
-                              reversed ? "come out of" : "reach", rankList(outside),
-                              gigabytes(capacity));
+    best.detail =
+        fmt::format("{} shares of {} must {} {} over {}", inside.size(), n,
+                    reversed ? "come out of" : "reach", rankList(outside), gigabytes(capacity));
   };
   auto everyone = [&](unsigned but) {
     std::vector<unsigned> inside;
@@ -179,8 +213,7 @@ Bounder::Cut Bounder::shareRate(bool reversed) const {
       for (unsigned j = 0; j < n; ++j)
         if (side[cuts.member[j]])
           inside.push_back(j);
-      Rational capacity =
-          flow - best.rate * Rational(n - int64_t(inside.size()));
+      Rational capacity = flow - best.rate * Rational(n - int64_t(inside.size()));
       best.rate = capacity / Rational(int64_t(inside.size()));
       describe(inside, capacity);
       if (best.rate.isZero())
@@ -203,16 +236,16 @@ Bounder::Cut Bounder::rootRate(bool reversed, bool split) const {
       Rational flow = cuts.graph.maxFlow(whole(query.root), whole(i), nullptr, reversed);
       if (flow.isValid() && (first || flow < best.rate)) {
         first = false;
-        best = {flow, fmt::format("everything must {} rank {} over {}",
-                                  reversed ? "come out of" : "reach", query.group[i],
-                                  gigabytes(flow))};
+        best = {flow,
+                fmt::format("everything must {} rank {} over {}",
+                            reversed ? "come out of" : "reach", query.group[i], gigabytes(flow))};
       }
     }
     return best;
   }
   Rational port = reversed ? cuts.portIn(query.root) : cuts.portOut(query.root);
-  best = {port / Rational(n - 1), fmt::format("{} shares pass the root's {}", n - 1,
-                                              gigabytes(port))};
+  best = {port / Rational(n - 1),
+          fmt::format("{} shares pass the root's {}", n - 1, gigabytes(port))};
   while (best.rate > Rational(0)) {
     Terminals sinks;
     for (unsigned i = 0; i < n; ++i)
@@ -257,10 +290,13 @@ Bounder::partitions() const {
     for (auto &[unused, part] : parts)
       result.back().second.push_back(std::move(part));
   };
-  auto host = [&](unsigned i) -> const Host & { return topo.hosts[topo.rankNode(query.group[i]).host]; };
+  auto host = [&](unsigned i) -> const Host & {
+    return topo.hosts[topo.rankNode(query.group[i]).host];
+  };
   by("rank", [&](unsigned i) { return i; });
   by("host", [&](unsigned i) { return host(i).name; });
-  by("rack", [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone, host(i).rack); });
+  by("rack",
+     [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone, host(i).rack); });
   by("zone", [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone); });
   by("data centre", [&](unsigned i) { return host(i).dataCenter; });
   return result;
@@ -437,8 +473,7 @@ void Bounder::permute() {
     return add(0, "nothing moves", "every rank keeps its buffer");
   add(worst, "cut", detail);
   for (bool byCapacity : {false, true})
-    add(distance(byCapacity, moving, size), "distance",
-        "bytes times shortest way fill every link");
+    add(distance(byCapacity, moving, size), "distance", "bytes times shortest way fill every link");
 }
 
 void Bounder::latency() {
@@ -453,11 +488,13 @@ void Bounder::latency() {
       to = j;
     }
   };
+  bool rooted =
+      query.collective == Collective::broadcast || query.collective == Collective::scatter;
   for (unsigned i = 0; i < n; ++i) {
-    bool rooted = query.collective == Collective::broadcast ||
-                  query.collective == Collective::scatter;
     if (rooted && i != query.root)
       continue;
+    if (n > mostFlows && !rooted && i > 0)
+      continue; // any pair's way is a bound: those from one member will do
     auto ways = cuts.latencies(i);
     if (query.collective == Collective::reduce || query.collective == Collective::gather) {
       consider(i, query.root, ways);
@@ -492,10 +529,16 @@ void Bounder::sharedNode() {
   case Collective::reduce_scatter:
   case Collective::all_to_all:
   case Collective::broadcast:
-  case Collective::reduce: volume = size * Rational(n - 1); break;
-  case Collective::all_reduce: volume = size * Rational(2 * (n - 1)); break;
+  case Collective::reduce:
+    volume = size * Rational(n - 1);
+    break;
+  case Collective::all_reduce:
+    volume = size * Rational(2 * (n - 1));
+    break;
   case Collective::scatter:
-  case Collective::gather: volume = share * Rational(n - 1); break;
+  case Collective::gather:
+    volume = share * Rational(n - 1);
+    break;
   case Collective::permute: {
     int64_t moving = query.pairs.empty() ? n : 0;
     for (auto [from, to] : query.pairs)
@@ -519,6 +562,25 @@ std::vector<LowerBound> Bounder::run() {
     addUnreachable();
     return std::move(list);
   }
+  if (n <= mostFlows)
+    exact();
+  else
+    list = domainBounds(topo, query, set);
+  sharedNode();
+  latency();
+  // What overflowed says nothing.
+  std::erase_if(list, [](const LowerBound &bound) { return !bound.seconds.isValid(); });
+  // Largest first; equal ones keep their order. (A handful: insertion.)
+  auto before = [](const LowerBound &a, const LowerBound &b) {
+    return a.unreachable != b.unreachable ? a.unreachable : a.seconds > b.seconds;
+  };
+  for (auto it = list.begin(); it != list.end(); ++it)
+    std::rotate(std::upper_bound(list.begin(), it, *it, before), it, it + 1);
+  return std::move(list);
+}
+
+/// The arguments that need maximum flows.
+void Bounder::exact() {
   bool reversed = query.collective == Collective::reduce_scatter ||
                   query.collective == Collective::reduce || query.collective == Collective::gather;
   switch (query.collective) {
@@ -540,21 +602,16 @@ std::vector<LowerBound> Bounder::run() {
     add(share / cut.rate, "cut", cut.detail);
     break;
   }
-  case Collective::all_reduce: allReduce(); break;
-  case Collective::all_to_all: allToAll(); break;
-  case Collective::permute: permute(); break;
+  case Collective::all_reduce:
+    allReduce();
+    break;
+  case Collective::all_to_all:
+    allToAll();
+    break;
+  case Collective::permute:
+    permute();
+    break;
   }
-  sharedNode();
-  latency();
-  // What overflowed says nothing.
-  std::erase_if(list, [](const LowerBound &bound) { return !bound.seconds.isValid(); });
-  // Largest first; equal ones keep their order. (A handful: insertion.)
-  auto before = [](const LowerBound &a, const LowerBound &b) {
-    return a.unreachable != b.unreachable ? a.unreachable : a.seconds > b.seconds;
-  };
-  for (auto it = list.begin(); it != list.end(); ++it)
-    std::rotate(std::upper_bound(list.begin(), it, *it, before), it, it + 1);
-  return std::move(list);
 }
 
 std::vector<LowerBound> topology::bounds(const Topology &topo, const BoundQuery &query) {
@@ -600,15 +657,20 @@ Rational topology::busBandwidth(const BoundQuery &query, const LowerBound &bound
   int64_t n = query.group.size();
   Rational factor = 1;
   switch (query.collective) {
-  case Collective::all_reduce: factor = Rational::make(2 * (n - 1), n); break;
+  case Collective::all_reduce:
+    factor = Rational::make(2 * (n - 1), n);
+    break;
   case Collective::all_gather:
   case Collective::reduce_scatter:
   case Collective::all_to_all:
   case Collective::scatter:
-  case Collective::gather: factor = Rational::make(n - 1, n); break;
+  case Collective::gather:
+    factor = Rational::make(n - 1, n);
+    break;
   case Collective::broadcast:
   case Collective::reduce:
-  case Collective::permute: break;
+  case Collective::permute:
+    break;
   }
   return algorithmBandwidth(query, bound) * factor;
 }

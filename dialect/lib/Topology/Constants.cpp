@@ -10,8 +10,9 @@
 //   [amd]  AMD's data sheets (MI210, MI250, MI250X, MI300A, MI300X). A GPU here is what the driver
 //          calls one: a GCD of an MI250. xGMI 3 carries 50 GB/s a direction and link, MI300's 64.
 //   [pci]  pci.ids, the PCI ID repository.
-// Copy engines are cudaDeviceProp::asyncEngineCount where known (3 on A100 and later, 6 on V100) and
-// two SDMA engines otherwise, an assumption: a schedule asks only whether there is one to spare.
+// Copy engines are cudaDeviceProp::asyncEngineCount where known (3 on A100 and later, 6 on V100)
+// and two SDMA engines otherwise, an assumption: a schedule asks only whether there is one to
+// spare.
 //
 //===----------------------------------------------------------------------===//
 #include "ncclx/Topology/Make.h"
@@ -55,35 +56,80 @@ const std::vector<KnownGpu> &topology::knownGpus() {
   // architecture is what is guessed for it. V100 has no bf16: its f32 rate stands there.
   static const std::vector<KnownGpu> table = {
       {{"V100-SXM2", "sm_70", 80, tera(157), tera(157), giga(9000), 32 * gib, 6, 300},
-       LinkKind::nvlink, nvlink2, nvidia, v100},
+       LinkKind::nvlink,
+       nvlink2,
+       nvidia,
+       v100},
       {{"A100-SXM-80GB", "sm_80", 108, tera(3120), tera(195), giga(20390), 80 * gib, 3, 400},
-       LinkKind::nvlink, nvlink3, nvidia, a100Sxm80},
+       LinkKind::nvlink,
+       nvlink3,
+       nvidia,
+       a100Sxm80},
       {{"A100-SXM-40GB", "sm_80", 108, tera(3120), tera(195), giga(15550), 40 * gib, 3, 400},
-       LinkKind::nvlink, nvlink3, nvidia, a100Sxm40},
+       LinkKind::nvlink,
+       nvlink3,
+       nvidia,
+       a100Sxm40},
       {{"A100-PCIe-80GB", "sm_80", 108, tera(3120), tera(195), giga(19350), 80 * gib, 3, 300},
-       LinkKind::nvlink, nvlink3, nvidia, a100Pcie80},
+       LinkKind::nvlink,
+       nvlink3,
+       nvidia,
+       a100Pcie80},
       {{"A10G", "sm_86", 80, tera(700), tera(350), giga(6000), 24 * gib, 2, 300},
-       LinkKind::nvlink, nvlink86, nvidia, a10g},
+       LinkKind::nvlink,
+       nvlink86,
+       nvidia,
+       a10g},
       {{"H100-SXM", "sm_90", 132, tera(9894), tera(669), giga(33500), 80 * gib, 3, 700},
-       LinkKind::nvlink, nvlink4, nvidia, h100Sxm},
+       LinkKind::nvlink,
+       nvlink4,
+       nvidia,
+       h100Sxm},
       {{"H200-SXM", "sm_90", 132, tera(9894), tera(669), giga(48000), 141'000'000'000, 3, 700},
-       LinkKind::nvlink, nvlink4, nvidia, h200Sxm},
+       LinkKind::nvlink,
+       nvlink4,
+       nvidia,
+       h200Sxm},
       {{"H100-PCIe", "sm_90", 114, tera(7560), tera(510), giga(20000), 80 * gib, 3, 350},
-       LinkKind::nvlink, nvlink4, nvidia, h100Pcie},
+       LinkKind::nvlink,
+       nvlink4,
+       nvidia,
+       h100Pcie},
       {{"B200", "sm_100", 148, tera(22500), tera(750), giga(80000), 180'000'000'000, 3, 1000},
-       LinkKind::nvlink, nvlink5, nvidia, b200},
+       LinkKind::nvlink,
+       nvlink5,
+       nvidia,
+       b200},
       {{"GB200", "sm_100", 148, tera(25000), tera(800), giga(80000), 186'000'000'000, 3, 1200},
-       LinkKind::nvlink, nvlink5, nvidia, gb200},
+       LinkKind::nvlink,
+       nvlink5,
+       nvidia,
+       gb200},
       {{"MI250-GCD", "gfx90a", 104, tera(1811), tera(226), giga(16000), 64 * gib, 2, 250},
-       LinkKind::xgmi, xgmi3, amd, mi250},
+       LinkKind::xgmi,
+       xgmi3,
+       amd,
+       mi250},
       {{"MI210", "gfx90a", 104, tera(1810), tera(226), giga(16000), 64 * gib, 2, 300},
-       LinkKind::xgmi, xgmi3, amd, mi210},
+       LinkKind::xgmi,
+       xgmi3,
+       amd,
+       mi210},
       {{"MI250X-GCD", "gfx90a", 110, tera(1915), tera(239), giga(16000), 64 * gib, 2, 280},
-       LinkKind::xgmi, xgmi3, amd, mi250x},
+       LinkKind::xgmi,
+       xgmi3,
+       amd,
+       mi250x},
       {{"MI300X", "gfx942", 304, tera(13074), tera(1634), giga(53000), 192 * gib, 2, 750},
-       LinkKind::xgmi, xgmi4, amd, mi300x},
+       LinkKind::xgmi,
+       xgmi4,
+       amd,
+       mi300x},
       {{"MI300A", "gfx942", 228, tera(9806), tera(1226), giga(53000), 128 * gib, 2, 550},
-       LinkKind::xgmi, xgmi4, amd, mi300a},
+       LinkKind::xgmi,
+       xgmi4,
+       amd,
+       mi300a},
   };
   return table;
 }
@@ -116,14 +162,22 @@ const KnownGpu *topology::guessGpu(llvm::StringRef arch) {
 /// links through the switch and the rest for the poll.
 Rational topology::defaultLatencyNs(LinkKind kind) {
   switch (kind) {
-  case LinkKind::nvlink: return 500;
-  case LinkKind::xgmi: return 1000;
-  case LinkKind::pci: return 250;
-  case LinkKind::cpu: return 200;
-  case LinkKind::shm: return 100;
-  case LinkKind::nic: return 500;
-  case LinkKind::net: return 500;
-  case LinkKind::tcp: return 10000;
+  case LinkKind::nvlink:
+    return 500;
+  case LinkKind::xgmi:
+    return 1000;
+  case LinkKind::pci:
+    return 250;
+  case LinkKind::cpu:
+    return 200;
+  case LinkKind::shm:
+    return 100;
+  case LinkKind::nic:
+    return 500;
+  case LinkKind::net:
+    return 500;
+  case LinkKind::tcp:
+    return 10000;
   }
   return 0;
 }

@@ -217,6 +217,13 @@ CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> g
   for (unsigned r : group)
     member.push_back(up[topo.ranks[r]].in);
 
+  capacityOut.resize(graph.size());
+  capacityIn.resize(graph.size());
+  for (const FlowGraph::Arc &arc : graph.arcs) {
+    capacityOut[arc.from] += arc.capacity;
+    capacityIn[arc.to] += arc.capacity;
+  }
+
   // The one node behind every member, if it is narrow.
   int candidate = -1;
   for (const Link &link : topo.links) {
@@ -286,20 +293,4 @@ std::vector<std::optional<Rational>> CutGraph::latencies(unsigned from) const {
     }
   }
   return best;
-}
-
-Rational CutGraph::portOut(unsigned index) const {
-  Rational sum = 0;
-  for (const FlowGraph::Arc &arc : graph.arcs)
-    if (arc.from == member[index])
-      sum += arc.capacity;
-  return sum;
-}
-
-Rational CutGraph::portIn(unsigned index) const {
-  Rational sum = 0;
-  for (const FlowGraph::Arc &arc : graph.arcs)
-    if (arc.to == member[index])
-      sum += arc.capacity;
-  return sum;
 }

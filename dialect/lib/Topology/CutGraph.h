@@ -47,9 +47,10 @@ public:
   [[nodiscard]] bool connected() const;
   /// Shortest latency from one member to each vertex, in ns; unset: unreachable.
   [[nodiscard]] std::vector<std::optional<Rational>> latencies(unsigned from) const;
-  /// Sum of capacities out of, or into, a member.
-  [[nodiscard]] Rational portOut(unsigned index) const;
-  [[nodiscard]] Rational portIn(unsigned index) const;
+  /// Sum of capacities out of, and into, each vertex.
+  std::vector<Rational> capacityOut, capacityIn;
+  [[nodiscard]] const Rational &portOut(unsigned index) const { return capacityOut[member[index]]; }
+  [[nodiscard]] const Rational &portIn(unsigned index) const { return capacityIn[member[index]]; }
   /// The node, with a throughput, that is the only neighbour of every member; or -1.
   int sharedNode = -1;
 };

@@ -75,8 +75,8 @@ Rational rounded(double value) {
 
 unsigned numaNodes() {
   unsigned count = 0;
-  while (llvm::MemoryBuffer::getFile(
-      fmt::format("/sys/devices/system/node/node{}/cpulist", count), /*IsText=*/true))
+  while (llvm::MemoryBuffer::getFile(fmt::format("/sys/devices/system/node/node{}/cpulist", count),
+                                     /*IsText=*/true))
     ++count;
   return std::max(1u, count);
 }
@@ -95,9 +95,8 @@ ReadResult topology::discoverThisMachine(const DiscoverOptions &options) {
   if (options.measure) {
     host.coreCopyBytesPerSec = rounded(copyRate(1));
     host.memoryBytesPerSec = rounded(copyRate(std::min(host.cores, 16u)));
-    host.memoryBytesPerSec =
-        std::max(host.memoryBytesPerSec, host.coreCopyBytesPerSec,
-                 [](const Rational &a, const Rational &b) { return a < b; });
+    host.memoryBytesPerSec = std::max(host.memoryBytesPerSec, host.coreCopyBytesPerSec,
+                                      [](const Rational &a, const Rational &b) { return a < b; });
     host.coreF32Flops = rounded(multiplyRate());
     host.coreBf16Flops = host.coreF32Flops;
     note("measured", "copy and multiply rates were measured just now, for some milliseconds, and "

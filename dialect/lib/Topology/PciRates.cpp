@@ -20,7 +20,7 @@ struct Generation {
   int64_t ncclLane; ///< 100 Mb/s
 };
 constexpr Generation generations[] = {
-    {25, 8, 10, 15},      {50, 8, 10, 30},     {80, 128, 130, 60},
+    {25, 8, 10, 15},      {50, 8, 10, 30},      {80, 128, 130, 60},
     {160, 128, 130, 120}, {320, 128, 130, 240}, {640, 242, 256, 480},
 };
 } // namespace
@@ -36,10 +36,10 @@ Rates topology::pciRates(llvm::StringRef speed, llvm::StringRef width, std::stri
   int64_t lanes = 0;
   bool laneError = width.trim().getAsInteger(10, lanes) || lanes < 1 || lanes > 64;
   if (!generation || laneError)
-    problem = fmt::format("link_speed=\"{}\" link_width=\"{}\" is no PCI Express link; taken as NCCL "
-                          "does: {} on {} lanes",
-                          speed.str(), width.str(), generation ? "that speed" : "8 GT/s",
-                          laneError ? 16 : lanes);
+    problem = fmt::format(
+        "link_speed=\"{}\" link_width=\"{}\" is no PCI Express link; taken as NCCL "
+        "does: {} on {} lanes",
+        speed.str(), width.str(), generation ? "that speed" : "8 GT/s", laneError ? 16 : lanes);
   if (!generation)
     generation = &generations[2];
   if (laneError)

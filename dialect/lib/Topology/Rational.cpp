@@ -10,6 +10,16 @@ using Int = Rational::Int;
 
 static Int gcd(Int a, Int b) {
   while (b != 0) {
+    // 128-bit division is a library call, 64-bit division is not.
+    if (Int(int64_t(a)) == a && Int(int64_t(b)) == b && int64_t(b) != -1) {
+      int64_t x = int64_t(a), y = int64_t(b);
+      while (y != 0 && y != -1) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+      }
+      return y == -1 ? 1 : x < 0 ? -Int(x) : Int(x);
+    }
     Int r = a % b;
     a = b;
     b = r;
@@ -23,8 +33,12 @@ Rational Rational::make(Int num, Int den) {
   // The most negative value has no negation.
   if (den == 0 || num == minInt || den == minInt)
     return invalid();
-  Int g = gcd(num, den);
   Rational r;
+  if (den == 1) {
+    r.num = num;
+    return r;
+  }
+  Int g = gcd(num, den);
   r.num = num / g;
   r.den = den / g;
   if (r.den < 0) {
@@ -38,6 +52,11 @@ namespace mlir::ncclx::topology {
 Rational operator*(const Rational &a, const Rational &b) {
   if (!a.isValid() || !b.isValid())
     return Rational::invalid();
+  if (a.den == 1 && b.den == 1) { // the common case
+    Int num;
+    return __builtin_mul_overflow(a.num, b.num, &num) ? Rational::invalid()
+                                                      : Rational::make(num, 1);
+  }
   // Cross-reduce first: the product of reduced factors is reduced, and overflows only if it must.
   Int g1 = gcd(a.num, b.den), g2 = gcd(b.num, a.den);
   Int num, den;
@@ -56,12 +75,16 @@ Rational operator/(const Rational &a, const Rational &b) {
 Rational operator+(const Rational &a, const Rational &b) {
   if (!a.isValid() || !b.isValid())
     return Rational::invalid();
+  if (a.den == 1 && b.den == 1) { // the common case
+    Int num;
+    return __builtin_add_overflow(a.num, b.num, &num) ? Rational::invalid()
+                                                      : Rational::make(num, 1);
+  }
   Int g = gcd(a.den, b.den);
   Int left, right, num, den;
   if (__builtin_mul_overflow(a.num, b.den / g, &left) ||
       __builtin_mul_overflow(b.num, a.den / g, &right) ||
-      __builtin_add_overflow(left, right, &num) ||
-      __builtin_mul_overflow(a.den, b.den / g, &den))
+      __builtin_add_overflow(left, right, &num) || __builtin_mul_overflow(a.den, b.den / g, &den))
     return Rational::invalid();
   return Rational::make(num, den);
 }
@@ -71,6 +94,8 @@ Rational operator-(const Rational &a, const Rational &b) { return a + Rational(-
 std::partial_ordering operator<=>(const Rational &a, const Rational &b) {
   if (!a.isValid() || !b.isValid())
     return std::partial_ordering::unordered;
+  if (a.den == b.den)
+    return a.num <=> b.num;
   // Compare continued fractions: no product, so no overflow.
   Int an = a.num, ad = a.den, bn = b.num, bd = b.den;
   bool flipped = false;
@@ -83,8 +108,7 @@ std::partial_ordering operator<=>(const Rational &a, const Rational &b) {
     if (an == 0 && bn == 0)
       return std::partial_ordering::equivalent;
     if (an == 0 || bn == 0)
-      return ((an == 0) != flipped) ? std::partial_ordering::less
-                                    : std::partial_ordering::greater;
+      return ((an == 0) != flipped) ? std::partial_ordering::less : std::partial_ordering::greater;
     std::swap(an, ad);
     std::swap(bn, bd);
     flipped = !flipped;

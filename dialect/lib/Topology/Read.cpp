@@ -18,7 +18,8 @@ ReadResult topology::readTopology(llvm::StringRef text, llvm::StringRef name) {
   if (start.starts_with("<"))
     return readNcclXml(text, name);
   if (start.starts_with("{") || start.starts_with("["))
-    return readJson(start.data() == text.data() ? text : text.drop_front(text.find(start[0])), name);
+    return readJson(start.data() == text.data() ? text : text.drop_front(text.find(start[0])),
+                    name);
   ReadResult result;
   result.diagnostics.push_back(
       {Severity::error, "", 0, "format",

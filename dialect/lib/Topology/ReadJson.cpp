@@ -63,6 +63,7 @@ private:
   void readNode(const Object &object, const std::string &path);
   void readLink(const Object &object, const std::string &path);
   void readRoot(const Object &root);
+  void readReplication(const Object &root);
   int findModel(StringRef name);
   const KnownGpu *knownEnd(const Link &link) const;
 
@@ -165,11 +166,12 @@ std::optional<Rational> JsonReader::quantity(const Object &object, const std::st
     result = Rational(*integer);
   if (result && *result >= Rational(0))
     return result;
-  wrongType(path, key,
-            fmt::format("zero or more: a whole number or a string like \"20.6 G{0}\" or \"1/3 {0}\"",
-                        unit.str())
-                .c_str(),
-            *value);
+  wrongType(
+      path, key,
+      fmt::format("zero or more: a whole number or a string like \"20.6 G{0}\" or \"1/3 {0}\"",
+                  unit.str())
+          .c_str(),
+      *value);
   return std::nullopt;
 }
 
@@ -203,8 +205,9 @@ void JsonReader::eachObject(const Object &root, StringRef key,
 }
 
 void JsonReader::readGpu(const Object &o, const std::string &path) {
-  checkKeys(o, path, {"name", "arch", "sms", "bf16_flops", "f32_flops", "hbm", "hbm_size",
-                      "copy_engines", "power_cap_w"});
+  checkKeys(o, path,
+            {"name", "arch", "sms", "bf16_flops", "f32_flops", "hbm", "hbm_size", "copy_engines",
+             "power_cap_w"});
   GpuModel m;
   m.name = text(o, path, "name", true);
   m.arch = text(o, path, "arch");
@@ -219,8 +222,8 @@ void JsonReader::readGpu(const Object &o, const std::string &path) {
 }
 
 void JsonReader::readHost(const Object &o, const std::string &path) {
-  checkKeys(o, path, {"name", "rack", "zone", "data_center", "cores", "core_f32_flops",
-                      "core_bf16_flops"});
+  checkKeys(o, path,
+            {"name", "rack", "zone", "data_center", "cores", "core_f32_flops", "core_bf16_flops"});
   Host h;
   h.name = text(o, path, "name", true);
   h.rack = text(o, path, "rack");
@@ -244,8 +247,9 @@ int JsonReader::findModel(StringRef name) {
 }
 
 void JsonReader::readNode(const Object &o, const std::string &path) {
-  checkKeys(o, path, {"name", "kind", "host", "rank", "gpu", "bus_id", "bundle", "throughput",
-                      "multicast", "reduces"});
+  checkKeys(o, path,
+            {"name", "kind", "host", "rank", "gpu", "bus_id", "bundle", "throughput", "multicast",
+             "reduces"});
   Node n;
   auto line = lines.find(path);
   n.line = line == lines.end() ? 0 : line->second;
@@ -294,8 +298,7 @@ const KnownGpu *JsonReader::knownEnd(const Link &link) const {
 }
 
 void JsonReader::readLink(const Object &o, const std::string &path) {
-  checkKeys(o, path,
-            {"from", "to", "kind", "count", "raw", "payload", "latency_ns", "both_ways"});
+  checkKeys(o, path, {"from", "to", "kind", "count", "raw", "payload", "latency_ns", "both_ways"});
   Link l;
   auto line = lines.find(path);
   l.line = line == lines.end() ? 0 : line->second;
@@ -309,8 +312,8 @@ void JsonReader::readLink(const Object &o, const std::string &path) {
     }
     ends = false;
     if (!nodeName.empty())
-      error(path, "unknown-name", fmt::format("'{}' names node '{}', which is not among 'nodes'",
-                                              key, nodeName));
+      error(path, "unknown-name",
+            fmt::format("'{}' names node '{}', which is not among 'nodes'", key, nodeName));
   }
   std::string kind = text(o, path, "kind", true);
   std::optional<LinkKind> parsed = parseLinkKind(kind);
@@ -350,9 +353,10 @@ void JsonReader::readRoot(const Object &root) {
     return error("", "format", fmt::format("'format' is '{}', expected 'ncclx-topology'", format));
   uint64_t version = number(root, "", "version", 0, 1 << 20);
   if (version != 1)
-    return error("", "version",
-                 fmt::format("'version' is {}; this reader knows 1", version));
-  checkKeys(root, "", {"format", "version", "name", "comment", "gpus", "hosts", "nodes", "links"});
+    return error("", "version", fmt::format("'version' is {}; this reader knows 1", version));
+  checkKeys(
+      root, "",
+      {"format", "version", "name", "comment", "gpus", "hosts", "nodes", "links", "replicate"});
   std::string name = text(root, "", "name");
   if (!name.empty())
     topo.name = name;
@@ -367,6 +371,8 @@ void JsonReader::readRoot(const Object &root) {
   }
   eachObject(root, "nodes", reader(&JsonReader::readNode));
   eachObject(root, "links", reader(&JsonReader::readLink));
+  if (hasErrors(found))
+    return;
   std::sort(ranks.begin(), ranks.end());
   for (size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].first != r) {
@@ -377,6 +383,41 @@ void JsonReader::readRoot(const Object &root) {
     }
     topo.ranks.push_back(ranks[r].second);
   }
+  if (root.get("replicate"))
+    readReplication(root);
+}
+
+void JsonReader::readReplication(const Object &root) {
+  const std::string path = "replicate";
+  const Object *o = root.getObject("replicate");
+  if (!o)
+    return wrongType(path, path, "an object", *root.get("replicate"));
+  checkKeys(*o, path, {"hosts", "network"});
+  Replication spec;
+  spec.hosts = unsigned(number(*o, path, "hosts", 1, maxRanks));
+  eachObject(*o, "network", [&](const Object &entry, const std::string &at) {
+    std::string where = path + "." + at;
+    checkKeys(entry, where, {"tier", "hosts", "oversubscription", "latency_ns"});
+    NetworkTier tier;
+    tier.tier = text(entry, where, "tier", true);
+    tier.hosts = unsigned(number(entry, where, "hosts", 1, maxRanks));
+    tier.oversubscription = quantity(entry, where, "oversubscription", "").value_or(1);
+    tier.latencyNs = quantity(entry, where, "latency_ns", "ns").value_or(0);
+    spec.network.push_back(std::move(tier));
+  });
+  if (hasErrors(found))
+    return;
+  // The base must be sound before it is copied.
+  Diagnostics own = topo.validate();
+  if (hasErrors(own)) {
+    found.insert(found.end(), own.begin(), own.end());
+    return;
+  }
+  std::string problem;
+  std::optional<Topology> copies = replicateHosts(topo, spec, problem);
+  if (!copies)
+    return error(path, "replicate", problem);
+  topo = std::move(*copies);
 }
 
 ReadResult JsonReader::run(StringRef input) {

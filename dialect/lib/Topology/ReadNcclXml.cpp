@@ -69,8 +69,8 @@ private:
               std::string message) {
     found.push_back({severity, path, at ? line(at) : 0, rule, std::move(message)});
   }
-  std::optional<int64_t> integer(pugi::xml_node node, const std::string &path, const char *attribute,
-                                 int64_t low, int64_t high);
+  std::optional<int64_t> integer(pugi::xml_node node, const std::string &path,
+                                 const char *attribute, int64_t low, int64_t high);
   unsigned addNode(Node node, pugi::xml_node at);
   void connect(unsigned a, unsigned b, LinkKind kind, const Rates &rates, unsigned count,
                unsigned atLine);
@@ -187,10 +187,10 @@ void XmlReader::readCpu(pugi::xml_node cpu, const std::string &path) {
   StringRef numa = cpu.attribute("numaid").value();
   node.name = "cpu" + (numa.empty() ? std::to_string(sockets.size()) : numa.str());
   place.parent = int(addNode(node, cpu));
-  sockets.push_back({unsigned(place.parent),
-                     socketRates(cpu.attribute("arch").value(), cpu.attribute("vendor").value(),
-                                 cpu.attribute("familyid").as_int(),
-                                 cpu.attribute("modelid").as_int())});
+  sockets.push_back(
+      {unsigned(place.parent),
+       socketRates(cpu.attribute("arch").value(), cpu.attribute("vendor").value(),
+                   cpu.attribute("familyid").as_int(), cpu.attribute("modelid").as_int())});
   for (pugi::xml_node child : cpu) {
     StringRef tag = child.name();
     if (tag == "pci")
@@ -234,8 +234,8 @@ void XmlReader::readPci(pugi::xml_node pci, Place place) {
     return;
   }
   std::string problem;
-  Rates rates = pciRates(pci.attribute("link_speed").value(), pci.attribute("link_width").value(),
-                         problem);
+  Rates rates =
+      pciRates(pci.attribute("link_speed").value(), pci.attribute("link_width").value(), problem);
 
   pugi::xml_node gpu = pci.child("gpu");
   bool inner = pci.child("pci") || pci.child("nic");
@@ -307,8 +307,9 @@ int XmlReader::addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::strin
       report(Severity::note, gpu, path, "assumed-model",
              fmt::format("{} alone does not tell the product; {} is assumed for all such GPUs{}",
                          arch, model.name,
-                         device ? fmt::format(" (PCI device id {:#06x} is not in the table)", *device)
-                                : ""));
+                         device
+                             ? fmt::format(" (PCI device id {:#06x} is not in the table)", *device)
+                             : ""));
   } else {
     model.name = arch.empty() ? "unknown" : arch;
     model.arch = arch;
@@ -460,9 +461,9 @@ void XmlReader::joinWire(const Wire &wire) {
   if (gpu.known && gpu.known->linkKind == wire.kind)
     rates = gpu.known->linkPerWire;
   else
-    warn("assumed-rate", fmt::format("no {} rate is known for '{}'; {:.0f} GB/s a link is assumed",
-                                     name(wire.kind).str(), source.name,
-                                     rates.raw.toDouble() / 1e9));
+    warn("assumed-rate",
+         fmt::format("no {} rate is known for '{}'; {:.0f} GB/s a link is assumed",
+                     name(wire.kind).str(), source.name, rates.raw.toDouble() / 1e9));
   if (StringRef(wire.tclass).starts_with("0x068001")) { // the CPU itself (POWER9, Grace)
     if (gpu.cpu >= 0)
       connect(gpu.node, unsigned(gpu.cpu), LinkKind::nvlink, rates, wire.count, wire.line);
@@ -497,9 +498,10 @@ void XmlReader::joinWire(const Wire &wire) {
     return;
   }
   if (end.kind != NodeKind::gpu)
-    return warn("unknown-target", fmt::format("target {} is a {}, not a GPU or a switch; {} link(s) "
-                                              "are left out",
-                                              wire.target, name(end.kind).str(), wire.count));
+    return warn("unknown-target",
+                fmt::format("target {} is a {}, not a GPU or a switch; {} link(s) "
+                            "are left out",
+                            wire.target, name(end.kind).str(), wire.count));
   topo.links.push_back({gpu.node, target->second, wire.kind, wire.count, rates,
                         defaultLatencyNs(wire.kind), wire.line});
 }
@@ -519,9 +521,10 @@ void XmlReader::numberRanks() {
     topo.ranks.push_back(order[r]->node);
   }
   if (!dense)
-    found.push_back({Severity::note, "system", 0, "ranks-numbered",
-                     all ? "the GPUs' ranks are not 0, 1, 2, ...: they are numbered anew in their order"
-                         : "not every GPU has a rank: they are numbered by dev"});
+    found.push_back(
+        {Severity::note, "system", 0, "ranks-numbered",
+         all ? "the GPUs' ranks are not 0, 1, 2, ...: they are numbered anew in their order"
+             : "not every GPU has a rank: they are numbered by dev"});
 }
 
 ReadResult XmlReader::run() {
@@ -540,20 +543,22 @@ ReadResult XmlReader::run() {
   pugi::xml_node root = document.document_element();
   StringRef tag = root.name();
   if (tag == "graphs")
-    return fail(line(root), "not-a-system",
-                "this is a <graphs> file, the rings and trees NCCL found for one exact set of GPUs; "
-                "a topology is a <system> file (NCCL_TOPO_DUMP_FILE writes one)");
+    return fail(
+        line(root), "not-a-system",
+        "this is a <graphs> file, the rings and trees NCCL found for one exact set of GPUs; "
+        "a topology is a <system> file (NCCL_TOPO_DUMP_FILE writes one)");
   if (tag != "system")
     return fail(line(root), "not-a-system",
                 fmt::format("the root element is <{}>, a topology's is <system>", tag.str()));
   readSystem(root);
   if (gpus.empty() && !hasErrors(found)) {
-    report(Severity::error, root, "system", "no-gpu-records",
-           fmt::format("the file has no <gpu> record, so it says nothing about GPUs or their links: "
-                       "a skeleton of the PCI tree ({} GPU-class, {} network-class and {} "
-                       "unclassified devices), which NCCL fills in on the machine itself; take a "
-                       "dump there (NCCL_TOPO_DUMP_FILE)",
-                       bareGpus, bareNics, bareUnknown));
+    report(
+        Severity::error, root, "system", "no-gpu-records",
+        fmt::format("the file has no <gpu> record, so it says nothing about GPUs or their links: "
+                    "a skeleton of the PCI tree ({} GPU-class, {} network-class and {} "
+                    "unclassified devices), which NCCL fills in on the machine itself; take a "
+                    "dump there (NCCL_TOPO_DUMP_FILE)",
+                    bareGpus, bareNics, bareUnknown));
   } else if (bareGpus > 0) {
     report(Severity::warning, root, "system", "no-gpu-record",
            fmt::format("{} GPU-class device(s) have no <gpu> record and are left out", bareGpus));

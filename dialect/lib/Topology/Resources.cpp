@@ -11,12 +11,16 @@ static unsigned tier(LinkKind kind) {
   switch (kind) {
   case LinkKind::nvlink:
   case LinkKind::xgmi:
-  case LinkKind::shm: return 0;
+  case LinkKind::shm:
+    return 0;
   case LinkKind::pci:
-  case LinkKind::cpu: return 1;
+  case LinkKind::cpu:
+    return 1;
   case LinkKind::nic:
-  case LinkKind::net: return 2;
-  case LinkKind::tcp: return 3;
+  case LinkKind::net:
+    return 2;
+  case LinkKind::tcp:
+    return 3;
   }
   return 3;
 }

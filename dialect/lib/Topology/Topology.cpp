@@ -1,50 +1,71 @@
 //===- Topology.cpp - Names and validation --------------------------------===//
 #include "ncclx/Topology/Topology.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
 #include <fmt/format.h>
 #include <map>
-#include <set>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 
 llvm::StringRef topology::name(NodeKind kind) {
   switch (kind) {
-  case NodeKind::gpu: return "gpu";
-  case NodeKind::process: return "process";
-  case NodeKind::memory: return "memory";
-  case NodeKind::cpu: return "cpu";
-  case NodeKind::pci: return "pci";
-  case NodeKind::nvswitch: return "nvswitch";
-  case NodeKind::nic: return "nic";
-  case NodeKind::net: return "net";
+  case NodeKind::gpu:
+    return "gpu";
+  case NodeKind::process:
+    return "process";
+  case NodeKind::memory:
+    return "memory";
+  case NodeKind::cpu:
+    return "cpu";
+  case NodeKind::pci:
+    return "pci";
+  case NodeKind::nvswitch:
+    return "nvswitch";
+  case NodeKind::nic:
+    return "nic";
+  case NodeKind::net:
+    return "net";
   }
   return "?";
 }
 
 llvm::StringRef topology::name(LinkKind kind) {
   switch (kind) {
-  case LinkKind::nvlink: return "nvlink";
-  case LinkKind::xgmi: return "xgmi";
-  case LinkKind::pci: return "pci";
-  case LinkKind::cpu: return "cpu";
-  case LinkKind::shm: return "shm";
-  case LinkKind::nic: return "nic";
-  case LinkKind::net: return "net";
-  case LinkKind::tcp: return "tcp";
+  case LinkKind::nvlink:
+    return "nvlink";
+  case LinkKind::xgmi:
+    return "xgmi";
+  case LinkKind::pci:
+    return "pci";
+  case LinkKind::cpu:
+    return "cpu";
+  case LinkKind::shm:
+    return "shm";
+  case LinkKind::nic:
+    return "nic";
+  case LinkKind::net:
+    return "net";
+  case LinkKind::tcp:
+    return "tcp";
   }
   return "?";
 }
 
 llvm::StringRef topology::name(Reach reach) {
   switch (reach) {
-  case Reach::self: return "self";
-  case Reach::loadStore: return "load-store";
-  case Reach::copyEngine: return "copy-engine";
-  case Reach::put: return "put";
-  case Reach::hostOnly: return "host-only";
-  case Reach::none: return "none";
+  case Reach::self:
+    return "self";
+  case Reach::loadStore:
+    return "load-store";
+  case Reach::copyEngine:
+    return "copy-engine";
+  case Reach::put:
+    return "put";
+  case Reach::hostOnly:
+    return "host-only";
+  case Reach::none:
+    return "none";
   }
   return "?";
 }
@@ -53,9 +74,12 @@ llvm::StringRef topology::name(Rate rate) { return rate == Rate::raw ? "raw" : "
 
 llvm::StringRef topology::name(Severity severity) {
   switch (severity) {
-  case Severity::note: return "note";
-  case Severity::warning: return "warning";
-  case Severity::error: return "error";
+  case Severity::note:
+    return "note";
+  case Severity::warning:
+    return "warning";
+  case Severity::error:
+    return "error";
   }
   return "?";
 }
@@ -87,7 +111,8 @@ std::string topology::toString(const Diagnostic &d, llvm::StringRef file) {
   std::string where = file.str();
   if (d.line)
     where += fmt::format(":{}", d.line);
-  std::string text = fmt::format("{}: {}: {} [{}]", where, name(d.severity).str(), d.message, d.rule);
+  std::string text =
+      fmt::format("{}: {}: {} [{}]", where, name(d.severity).str(), d.message, d.rule);
   if (!d.path.empty())
     text += " at " + d.path;
   return text;
@@ -133,10 +158,13 @@ private:
               std::string message) {
     found.push_back({severity, std::move(path), line, rule, std::move(message)});
   }
-  void error(std::string path, unsigned line, const char *rule, std::string message) {
-    report(Severity::error, std::move(path), line, rule, std::move(message));
+  /// Paths are made only when there is something to say: large topologies have millions of
+  /// elements.
+  using Path = llvm::function_ref<std::string()>;
+  void error(Path path, unsigned line, const char *rule, std::string message) {
+    report(Severity::error, path(), line, rule, std::move(message));
   }
-  void checkRate(const std::string &path, unsigned line, llvm::StringRef what, const Rational &rate,
+  void checkRate(Path path, unsigned line, llvm::StringRef what, const Rational &rate,
                  bool zeroAllowed) {
     if (rate.isValid() && (zeroAllowed ? rate >= Rational(0) : rate > Rational(0)) &&
         rate <= Rational(maxRate))
@@ -145,8 +173,8 @@ private:
           fmt::format("{} must be {} and at most 10^18 a second, but is {}", what.str(),
                       zeroAllowed ? "zero (unknown) or more" : "positive", rate.str()));
   }
-  void checkUnique(llvm::StringMap<int> &seen, llvm::StringRef name, const std::string &path,
-                   unsigned line, llvm::StringRef what) {
+  void checkUnique(llvm::StringMap<int> &seen, llvm::StringRef name, Path path, unsigned line,
+                   llvm::StringRef what) {
     if (name.empty())
       error(path, line, "name", fmt::format("{} has no name", what.str()));
     else if (!seen.try_emplace(name, 0).second)
@@ -171,7 +199,7 @@ void Validator::checkModels() {
   llvm::StringMap<int> names;
   for (size_t i = 0; i < topo.models.size(); ++i) {
     const GpuModel &m = topo.models[i];
-    std::string path = fmt::format("gpus[{}]", i);
+    auto path = [&] { return fmt::format("gpus[{}]", i); };
     checkUnique(names, m.name, path, 0, "GPU model");
     checkRate(path, 0, "bf16_flops", m.bf16Flops, true);
     checkRate(path, 0, "f32_flops", m.f32Flops, true);
@@ -182,7 +210,7 @@ void Validator::checkModels() {
 void Validator::checkHosts() {
   llvm::StringMap<int> names;
   for (size_t i = 0; i < topo.hosts.size(); ++i) {
-    std::string path = fmt::format("hosts[{}]", i);
+    auto path = [&] { return fmt::format("hosts[{}]", i); };
     checkUnique(names, topo.hosts[i].name, path, 0, "host");
     checkRate(path, 0, "core_f32_flops", topo.hosts[i].coreF32Flops, true);
     checkRate(path, 0, "core_bf16_flops", topo.hosts[i].coreBf16Flops, true);
@@ -193,7 +221,7 @@ void Validator::checkNodes() {
   llvm::StringMap<int> names, busIds;
   for (size_t i = 0; i < topo.nodes.size(); ++i) {
     const Node &n = topo.nodes[i];
-    std::string path = fmt::format("nodes[{}] '{}'", i, n.name);
+    auto path = [&] { return fmt::format("nodes[{}] '{}'", i, n.name); };
     checkUnique(names, n.name, path, n.line, "node");
     if (n.kind != NodeKind::net && n.host >= topo.hosts.size())
       error(path, n.line, "host",
@@ -211,14 +239,18 @@ void Validator::checkNodes() {
 void Validator::checkLinks() {
   for (size_t i = 0; i < topo.links.size(); ++i) {
     const Link &l = topo.links[i];
-    std::string path = fmt::format("links[{}]", i);
+    auto path = [&] {
+      std::string text = fmt::format("links[{}]", i);
+      if (l.from < topo.nodes.size() && l.to < topo.nodes.size())
+        text += fmt::format(" '{}' -> '{}'", topo.nodes[l.from].name, topo.nodes[l.to].name);
+      return text;
+    };
     if (l.from >= topo.nodes.size() || l.to >= topo.nodes.size()) {
-      error(path, l.line, "link-end",
-            fmt::format("joins nodes {} and {}, but there are {}", l.from, l.to,
-                        topo.nodes.size()));
+      error(
+          path, l.line, "link-end",
+          fmt::format("joins nodes {} and {}, but there are {}", l.from, l.to, topo.nodes.size()));
       continue;
     }
-    path += fmt::format(" '{}' -> '{}'", topo.nodes[l.from].name, topo.nodes[l.to].name);
     if (l.from == l.to)
       error(path, l.line, "self-link", "a link from a node to itself");
     if (l.count == 0)
@@ -237,13 +269,13 @@ void Validator::checkLinks() {
 
 void Validator::checkRanks() {
   if (topo.ranks.empty())
-    error("ranks", 0, "no-ranks", "the topology has no rank");
+    error([] { return std::string("ranks"); }, 0, "no-ranks", "the topology has no rank");
   std::vector<int> owner(topo.nodes.size(), -1);
   for (size_t r = 0; r < topo.ranks.size(); ++r) {
-    std::string path = fmt::format("ranks[{}]", r);
+    auto path = [&] { return fmt::format("ranks[{}]", r); };
     if (topo.ranks[r] >= topo.nodes.size()) {
-      error(path, 0, "rank", fmt::format("names node {}, but there are {}", topo.ranks[r],
-                                         topo.nodes.size()));
+      error(path, 0, "rank",
+            fmt::format("names node {}, but there are {}", topo.ranks[r], topo.nodes.size()));
       continue;
     }
     const Node &n = topo.nodes[topo.ranks[r]];

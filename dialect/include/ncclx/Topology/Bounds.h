@@ -59,8 +59,10 @@ struct BoundQuery {
 struct LowerBound {
   /// Seconds. Meaningless if `unreachable`.
   Rational seconds;
-  /// The argument's fixed name: "cut", "port", "volume", "shared node", "distance",
-  /// "reduce_scatter + all_gather", "latency", "in-network reduction", "nothing moves".
+  /// The argument's fixed name: "cut" (the narrowest of all cuts, by maximum flow), "domain cut"
+  /// (above 256 ranks: the narrowest round a rank, host, rack, zone or data centre), "port",
+  /// "volume", "shared node", "distance", "reduce_scatter + all_gather", "latency", "in-network
+  /// reduction", "nothing moves".
   std::string argument;
   /// The argument's witness, for people: "7 of 8 ranks must reach gpu0 over 450 GB/s".
   std::string detail;

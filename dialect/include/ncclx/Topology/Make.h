@@ -40,6 +40,24 @@ struct ProcessHost {
 };
 Topology makeProcessHost(const ProcessHost &host);
 
+/// Switches of one tier of a network.
+struct NetworkTier {
+  std::string tier;              ///< "rack", "zone" and "data_center" also name the hosts' domains
+  unsigned hosts = 1;            ///< below one switch; a multiple of the tier below
+  Rational oversubscription = 1; ///< what comes from below, over what goes up
+  Rational latencyNs = 0;        ///< of the link upwards
+};
+struct Replication {
+  unsigned hosts = 1;
+  /// Bottom up. Empty: all hosts share the base's `net` nodes. Else the base's one `net` node
+  /// becomes the lowest switch, and a "core" joins several switches of the highest tier.
+  std::vector<NetworkTier> network;
+};
+/// The base's only host, many times: node x of host i is "h<i>.x", rank r of it is i * R + r.
+/// std::nullopt, and `problem` says why, if that cannot be.
+std::optional<Topology> replicateHosts(const Topology &base, const Replication &spec,
+                                       std::string &problem);
+
 } // namespace mlir::ncclx::topology
 
 #endif // NCCLX_TOPOLOGY_MAKE_H

@@ -63,9 +63,9 @@ public:
   [[nodiscard]] const RankResources &rank(unsigned rank) const { return perRank[rank]; }
   /// The best route: scale-up links (nvlink, xgmi, shm) before PCI before the network, then fewest
   /// links, then widest, then lowest node. Never through another rank: forwarding is a schedule's
-  /// choice. std::nullopt if there is none. It holds the memories at both ends too (HBM, or a host's
-  /// memory), each once. From a rank to itself: its memory alone, where its rate is known (else no
-  /// resources and a cap of zero, which then means "no limit known"); zero latency.
+  /// choice. std::nullopt if there is none. It holds the memories at both ends too (HBM, or a
+  /// host's memory), each once. From a rank to itself: its memory alone, where its rate is known
+  /// (else no resources and a cap of zero, which then means "no limit known"); zero latency.
   std::optional<Route> route(unsigned source, unsigned destination);
   /// The rate of a lone transfer, zero if there is no route.
   Rational bandwidth(unsigned source, unsigned destination);

@@ -1,0 +1,208 @@
+//===- NcclXmlTest.cpp ----------------------------------------------------===//
+#include "ncclx/Topology/Bounds.h"
+#include "ncclx/Topology/IO.h"
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+using namespace mlir::ncclx::topology;
+
+namespace {
+std::string gpuElement(unsigned i, llvm::StringRef links, llvm::StringRef device = "0x2335") {
+  return fmt::format(
+      R"(<pci busid="0000:{0:02x}:00.0" class="0x030200" vendor="0x10de" device="{2}")"
+      R"( link_speed="32.0 GT/s PCIe" link_width="16">
+<gpu dev="{1}" sm="90" rank="{1}" gdr="1">{3}</gpu></pci>
+)",
+      i + 16, i, device.str(), links.str());
+}
+
+std::string systemOf(llvm::StringRef inside) {
+  return fmt::format(R"(<system version="1">
+<cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+{}</cpu></system>)",
+                     inside.str());
+}
+
+std::vector<std::string> rules(const ReadResult &result) {
+  std::vector<std::string> list;
+  for (const Diagnostic &d : result.diagnostics)
+    list.push_back(d.rule);
+  return list;
+}
+using Rules = std::vector<std::string>;
+
+const char toSwitch[] = R"(<nvlink target="0000:F0:00.0" count="18" tclass="0x068000"/>)";
+
+TEST(NcclXml, TellsH200FromH100ByDeviceId) {
+  ReadResult result =
+      readTopology(systemOf(gpuElement(0, toSwitch) + gpuElement(1, toSwitch, "0x2330")), "t");
+  ASSERT_TRUE(result.topology.has_value());
+  const Topology &t = *result.topology;
+  EXPECT_EQ(t.models[t.rankNode(0).model].name, "H200-SXM");
+  EXPECT_EQ(t.models[t.rankNode(1).model].name, "H100-SXM");
+  EXPECT_EQ(rules(result), Rules());
+}
+
+TEST(NcclXml, SaysWhatItAssumedWithoutDeviceId) {
+  ReadResult result = readTopology(
+      systemOf(gpuElement(0, toSwitch, "0xffff") + gpuElement(1, toSwitch, "0xffff")), "t");
+  ASSERT_TRUE(result.topology.has_value());
+  EXPECT_EQ(rules(result), Rules{"assumed-model"});
+  EXPECT_EQ(result.diagnostics[0].severity, Severity::note);
+  EXPECT_NE(result.diagnostics[0].message.find("H100-SXM is assumed"), std::string::npos);
+}
+
+TEST(NcclXml, LinksToOneselfAreReportedAndLeftOut) {
+  std::string self = R"(<nvlink target="0000:10:00.0" count="12" tclass="0x030200"/>)";
+  ReadResult result = readTopology(systemOf(gpuElement(0, self) + gpuElement(1, "")), "t");
+  ASSERT_TRUE(result.topology.has_value());
+  EXPECT_EQ(rules(result), Rules{"self-link"});
+  EXPECT_EQ(result.diagnostics[0].line, 4u);
+  for (const Link &link : result.topology->links)
+    EXPECT_NE(link.kind, LinkKind::nvlink);
+}
+
+TEST(NcclXml, OneSidedAndUnknownTargets) {
+  std::string there = R"(<nvlink target="0000:11:00.0" count="2" tclass="0x030200"/>)";
+  ReadResult result = readTopology(systemOf(gpuElement(0, there) + gpuElement(1, "")), "t");
+  EXPECT_EQ(rules(result), (Rules{"one-sided-link", "fewer-links"}));
+  std::string away = R"(<nvlink target="0000:99:00.0" count="2" tclass="0x030200"/>)";
+  result = readTopology(systemOf(gpuElement(0, away) + gpuElement(1, "")), "t");
+  EXPECT_EQ(rules(result), Rules{"unknown-target"});
+}
+
+TEST(NcclXml, EachMistakeIsOneError) {
+  auto errors = [](const std::string &text) {
+    ReadResult result = readTopology(text, "t");
+    EXPECT_FALSE(result.topology.has_value());
+    Rules list;
+    for (const Diagnostic &d : result.diagnostics)
+      if (d.severity == Severity::error)
+        list.push_back(d.rule);
+    return list;
+  };
+  auto withCount = [](llvm::StringRef count) {
+    return systemOf(
+        gpuElement(0, fmt::format(R"(<nvlink target="0000:f0:00.0" count="{}" tclass="0x068000"/>)",
+                                  count.str())));
+  };
+  for (llvm::StringRef count : {"-1", "0", "nan", "1e3", "99999999999999999999", "", "4.5", "1025"})
+    EXPECT_EQ(errors(withCount(count)), Rules{"number"}) << count.str();
+  EXPECT_EQ(errors(systemOf(gpuElement(0, "") + gpuElement(0, ""))), Rules{"duplicate-bus-id"});
+  EXPECT_EQ(errors(systemOf("")), Rules{"no-gpu-records"});
+  EXPECT_EQ(errors("<graphs version=\"1\"/>"), Rules{"not-a-system"});
+  EXPECT_EQ(errors("<html/>"), Rules{"not-a-system"});
+  EXPECT_EQ(errors("<!-- nothing -->"), Rules{"xml"});
+  std::string deep;
+  for (unsigned i = 0; i < 100'000; ++i)
+    deep += "<pci busid=\"" + std::to_string(i) + "\" class=\"0x060400\">";
+  for (unsigned i = 0; i < 100'000; ++i)
+    deep += "</pci>";
+  EXPECT_EQ(errors(systemOf(deep)), Rules{"depth"});
+}
+
+TEST(NcclXml, EveryPrefixIsRefusedOnce) {
+  std::string text = systemOf(gpuElement(0, toSwitch) + gpuElement(1, toSwitch));
+  for (size_t length = 1; length < text.size(); ++length) {
+    ReadResult result = readTopology(llvm::StringRef(text).take_front(length), "t");
+    EXPECT_FALSE(result.topology.has_value());
+    EXPECT_EQ(rules(result), Rules{"xml"}) << length;
+  }
+}
+
+TEST(NcclXml, PortSpeedInTheWrongUnit) {
+  auto withSpeed = [](llvm::StringRef speed) {
+    return readTopology(
+        systemOf(gpuElement(0, "") +
+                 fmt::format(R"(<nic><net name="n" speed="{}"/></nic>)", speed.str())),
+        "t");
+  };
+  ReadResult result = withSpeed("200000000");
+  ASSERT_TRUE(result.topology.has_value());
+  EXPECT_EQ(rules(result), (Rules{"unit", "no-scale-up-links"}));
+  EXPECT_EQ(result.topology->links.back().bandwidth(Rate::raw), Rational(25'000'000'000));
+  EXPECT_FALSE(withSpeed("9000000000000000000").topology.has_value());
+  EXPECT_FALSE(withSpeed("-1").topology.has_value());
+  EXPECT_FALSE(withSpeed("fast").topology.has_value());
+  EXPECT_EQ(rules(withSpeed("0")), (Rules{"missing-speed", "no-scale-up-links"}));
+}
+
+TEST(NcclXml, UnknownElementsAreWarnedOf) {
+  ReadResult result = readTopology(systemOf(gpuElement(0, "<c2c bw=\"1\"/>") + "<fpga/>"), "t");
+  ASSERT_TRUE(result.topology.has_value());
+  EXPECT_EQ(rules(result), (Rules{"unknown-element", "unknown-element", "no-scale-up-links"}));
+}
+
+// peers.md row 45 (nccl 2160): a limit of 256 nodes.
+TEST(NcclXml, AThousandNodesTwelveDeepInUnderASecond) {
+  std::string inside, tail;
+  unsigned bus = 0;
+  auto bridge = [&] {
+    ++bus;
+    return fmt::format(R"(<pci busid="{:04x}:00:00.0" class="0x060400" link_speed="16 GT/s")"
+                       R"( link_width="16">)",
+                       bus);
+  };
+  for (unsigned tree = 0; tree < 91; ++tree) {
+    for (unsigned depth = 0; depth < 10; ++depth)
+      inside += bridge();
+    inside += fmt::format("<pci busid=\"{:04x}:01:00.0\" class=\"0x030200\" vendor=\"0x10de\" "
+                          "device=\"0x2335\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">"
+                          "<gpu dev=\"{}\" sm=\"90\" rank=\"{}\">{}</gpu></pci>",
+                          bus, tree, tree, toSwitch);
+    for (unsigned depth = 0; depth < 10; ++depth)
+      inside += "</pci>";
+  }
+  auto start = std::chrono::steady_clock::now();
+  ReadResult result = readTopology(systemOf(inside), "t");
+  auto time = std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(result.topology.has_value());
+  EXPECT_GE(result.topology->nodes.size(), 1000u);
+  EXPECT_EQ(result.topology->numRanks(), 91u);
+  EXPECT_LT(std::chrono::duration<double>(time).count(), 1.0);
+}
+
+// peers.md row 51 (nccl 2186): a crash from 44 ranks on.
+TEST(NcclXml, RankCountsAroundOldLimits) {
+  for (unsigned n : {43u, 44u, 45u, 64u, 72u, 127u, 128u}) {
+    std::string inside;
+    for (unsigned i = 0; i < n; ++i)
+      inside += gpuElement(i, toSwitch);
+    ReadResult result = readTopology(systemOf(inside), "t");
+    ASSERT_TRUE(result.topology.has_value()) << n;
+    std::vector<unsigned> group(n);
+    for (unsigned i = 0; i < n; ++i)
+      group[i] = i;
+    BoundQuery query;
+    query.group = group;
+    query.bytes = 1000;
+    query.rate = Rate::raw;
+    LowerBound b = bound(*result.topology, query);
+    EXPECT_EQ(b.seconds,
+              std::max(Rational::make(1000 * (n - 1), int64_t(n)) / Rational(450'000'000'000),
+                       Rational::make(1, 1'000'000),
+                       [](const Rational &a, const Rational &c) { return a < c; }))
+        << n;
+  }
+}
+
+// peers.md row 47 (nccl 1008): a graph file for more GPUs than there are.
+TEST(NcclXml, GraphFileNamesTheMissingDevice) {
+  ReadResult two = readTopology(systemOf(gpuElement(0, toSwitch) + gpuElement(1, toSwitch)), "duo");
+  ASSERT_TRUE(two.topology.has_value());
+  const char graphs[] = "<graphs version=\"1\">\n<graph id=\"0\"><channel><gpu dev=\"0\"/>\n"
+                        "<gpu dev=\"2\"/><gpu dev=\"3\"/></channel></graph></graphs>";
+  Diagnostics found = checkGraphs(graphs, *two.topology);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 3u);
+  EXPECT_NE(found[0].message.find("dev 2, but 'duo' has 2"), std::string::npos);
+  EXPECT_EQ(checkGraphs("<system/>", *two.topology).size(), 1u);
+  EXPECT_EQ(checkGraphs("<graphs version=\"1\"><graph id=\"0\"><channel><gpu dev=\"1\"/>"
+                        "</channel></graph></graphs>",
+                        *two.topology)
+                .size(),
+            0u);
+}
+} // namespace

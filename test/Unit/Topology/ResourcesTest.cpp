@@ -1,0 +1,113 @@
+//===- ResourcesTest.cpp --------------------------------------------------===//
+#include "ncclx/Topology/Resources.h"
+#include "ncclx/Topology/IO.h"
+#include "ncclx/Topology/Make.h"
+#include <gtest/gtest.h>
+
+using namespace mlir::ncclx::topology;
+
+namespace {
+Topology example(const char *file) {
+  ReadResult result = readTopologyFile(std::string(NCCLX_EXAMPLES "/") + file);
+  EXPECT_TRUE(result.topology.has_value()) << file;
+  return result.topology ? *result.topology : Topology();
+}
+
+std::vector<std::string> names(const ResourceModel &model, const Route &route) {
+  std::vector<std::string> list;
+  for (unsigned r : route.resources)
+    list.push_back(model.resources()[r].name);
+  return list;
+}
+using Names = std::vector<std::string>;
+
+TEST(Resources, SwitchPlanesAreOneResource) {
+  Topology topo = example("h200x8-nvswitch.xml");
+  ResourceModel model(topo, Rate::payload);
+  std::optional<Route> route = model.route(1, 6);
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(names(model, *route),
+            (Names{"gpu1.hbm", "gpu1->nvswitch", "nvswitch->gpu6", "gpu6.hbm"}));
+  EXPECT_EQ(route->cap, Rational(370'800'000'000));
+  EXPECT_EQ(route->latencyNs, Rational(1000));
+  EXPECT_EQ(model.resources()[route->resources[1]].capacity, Rational(370'800'000'000));
+  EXPECT_EQ(model.reachability(1, 6), Reach::loadStore);
+  EXPECT_EQ(ResourceModel(topo, Rate::raw).bandwidth(0, 7), Rational(450'000'000'000));
+}
+
+TEST(Resources, UnequalPlanesLimitOneTransfer) {
+  Topology topo = example("h200x8-nvswitch.xml");
+  // GPU 0 has two more links on one plane and two fewer on another: both sums stay 18.
+  int first = topo.findNode("nvswitch-0000:c4:00.0"),
+      second = topo.findNode("nvswitch-0000:c5:00.0");
+  int gpu = topo.findNode("gpu0");
+  for (Link &link : topo.links)
+    if (int(link.from) == gpu || int(link.to) == gpu) {
+      int other = int(link.from) == gpu ? int(link.to) : int(link.from);
+      link.count += other == first ? 2 : 0;
+      link.count -= other == second ? 2 : 0;
+    }
+  ResourceModel model(topo, Rate::raw);
+  EXPECT_EQ(model.bandwidth(0, 1), Rational(400'000'000'000)); // 5 + 3 + 4 + 4 wires
+  EXPECT_EQ(model.bandwidth(1, 2), Rational(450'000'000'000));
+}
+
+TEST(Resources, NeverThroughAnotherRank) {
+  // In the cube mesh GPUs 0 and 5 are not neighbours, and there is no PCI in that description.
+  Topology topo = example("dgx1-v100.json");
+  ResourceModel model(topo, Rate::raw);
+  EXPECT_EQ(model.reachability(0, 5), Reach::none);
+  EXPECT_FALSE(model.route(0, 5).has_value());
+  EXPECT_TRUE(model.bandwidth(0, 5).isZero());
+  EXPECT_EQ(model.bandwidth(0, 4), Rational(50'000'000'000));
+}
+
+TEST(Resources, HostsReachEachOtherByNic) {
+  Topology topo = example("dgx-h100-2.json");
+  ResourceModel model(topo, Rate::raw);
+  EXPECT_EQ(model.reachability(0, 7), Reach::loadStore);
+  EXPECT_EQ(model.reachability(0, 8), Reach::put);
+  std::optional<Route> route = model.route(0, 9);
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(names(model, *route), (Names{"h0.gpu0.hbm", "h0.gpu0->h0.nic0", "h0.nic0->net",
+                                         "net->h1.nic1", "h1.nic1->h1.gpu1", "h1.gpu1.hbm"}));
+  EXPECT_EQ(route->cap, Rational(50'000'000'000));
+  EXPECT_EQ(route->latencyNs, Rational(2000));
+}
+
+TEST(Resources, ProcessesShareMemoryAndCores) {
+  ProcessHost spec;
+  spec.ranks = 8;
+  spec.cores = 2;
+  spec.memoryBytesPerSec = 10'000'000'000;
+  spec.coreCopyBytesPerSec = 4'000'000'000;
+  spec.coreF32Flops = 9'000'000'000;
+  Topology topo = makeProcessHost(spec);
+  ResourceModel model(topo, Rate::payload);
+  std::optional<Route> route = model.route(0, 7);
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(names(model, *route), (Names{"memory", "process0->memory", "memory->process7"}));
+  EXPECT_EQ(route->cap, Rational(4'000'000'000));
+  EXPECT_EQ(route->latencyNs, Rational(200));
+  EXPECT_EQ(model.reachability(3, 4), Reach::loadStore);
+  EXPECT_EQ(model.rank(0).compute, model.rank(7).compute);
+  EXPECT_EQ(model.resources()[model.rank(0).compute].capacity, Rational(2));
+  EXPECT_EQ(model.rank(0).units, Rational(1));
+  EXPECT_EQ(model.rank(0).f32PerUnit, Rational(9'000'000'000));
+  EXPECT_EQ(model.rank(0).memory, model.rank(7).memory);
+  EXPECT_TRUE(model.rank(0).copyEngines.empty());
+}
+
+TEST(Resources, GpusHaveTheirOwn) {
+  Topology topo = example("h200x2-nvswitch.json");
+  ResourceModel model(topo, Rate::raw);
+  EXPECT_NE(model.rank(0).compute, model.rank(1).compute);
+  EXPECT_EQ(model.rank(0).units, Rational(132));
+  EXPECT_EQ(model.rank(0).bf16PerUnit * Rational(132), Rational(989'400'000'000'000));
+  EXPECT_EQ(model.rank(0).copyEngines.size(), 3u);
+  EXPECT_EQ(model.rank(0).powerCapWatts, 700u);
+  // A copy within HBM reads and writes.
+  EXPECT_EQ(model.bandwidth(0, 0), Rational(2'400'000'000'000));
+  EXPECT_EQ(model.reachability(1, 1), Reach::self);
+}
+} // namespace

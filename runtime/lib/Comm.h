@@ -32,7 +32,8 @@ public:
   int rank() const { return config.rank; }
   int nranks() const { return config.nranks; }
   int64_t timeoutNs() const { return config.timeoutNs; }
-  const WaitPolicy &waitPolicy() const { return policy; }
+  /// Of the calling thread.
+  WaitPolicy &waitPolicy() { return policy; }
   Transport &transport() { return *link; }
   Control &control() { return *plane; }
 

@@ -31,10 +31,13 @@ struct alignas(64) Slot {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Slot) == 64);
 
-/// How a wait spends its time before it sleeps.
+/// How a waiting thread spends its time before it sleeps. Polling is far quicker than sleeping while the
+/// signaller runs on another core, and a loss while it waits for this one, so that the number of polls
+/// follows what they have brought of late.
 struct WaitPolicy {
-  int spins = 0;  // polls with a pause between
-  int yields = 0; // polls with sched_yield between
+  int least = 20, most = 2000; // polls, with a pause between
+  int budget = 2000;            // the polls of the next wait
+  unsigned waits = 0;           // every now and then one tries the most, to notice better times
   /// By whether the ranks of this machine have a core each.
   static WaitPolicy forRanks(int ranksHere);
 };
@@ -43,7 +46,7 @@ struct WaitPolicy {
 /// deadline of 0 is set to `timeoutNs` from now by the first wait that must sleep: the fast path asks
 /// for no time.
 [[nodiscard]] bool waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
-                           const WaitPolicy &policy);
+                           WaitPolicy &policy);
 
 /// Sleeping and waking between threads of one process, for conditions over atomics.
 class Doorbell {

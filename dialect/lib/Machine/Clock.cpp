@@ -4,6 +4,63 @@
 
 namespace mlir::ctran::machine {
 
+std::vector<uint32_t> &Clock::mutableCounts() {
+  if (!shared || shared->UseCount() > 1) {
+    auto *copy = new Counts();
+    if (shared)
+      copy->counts = shared->counts;
+    shared = copy;
+  }
+  return shared->counts;
+}
+
+void Clock::raise(uint32_t key, uint32_t count) {
+  if (key == noKey || (*this)[key] >= count)
+    return;
+  for (Own &entry : own)
+    if (entry.key == key) {
+      entry.count = count;
+      return;
+    }
+  std::vector<uint32_t> &counts = mutableCounts();
+  if (key >= counts.size())
+    counts.resize(key + 1, 0);
+  counts[key] = count;
+}
+
+void Clock::merge(const Clock &other) {
+  if (other.shared && other.shared != shared) {
+    const std::vector<uint32_t> &more = other.shared->counts;
+    if (!shared) {
+      shared = other.shared;
+    } else {
+      // Does one of the two cover the other?
+      const std::vector<uint32_t> &mine = shared->counts;
+      size_t common = std::min(mine.size(), more.size());
+      bool newer = false, older = false;
+      for (size_t i = 0; i < common; ++i) {
+        newer |= more[i] > mine[i];
+        older |= more[i] < mine[i];
+      }
+      for (size_t i = common; i < more.size() && !newer; ++i)
+        newer = more[i] != 0;
+      for (size_t i = common; i < mine.size() && !older; ++i)
+        older = mine[i] != 0;
+      if (newer && !older) {
+        shared = other.shared;
+      } else if (newer) {
+        std::vector<uint32_t> &counts = mutableCounts();
+        if (counts.size() < more.size())
+          counts.resize(more.size(), 0);
+        for (size_t i = 0; i < more.size(); ++i)
+          counts[i] = std::max(counts[i], more[i]);
+      }
+    }
+  }
+  for (const Own &entry : other.own)
+    raise(entry.key, entry.count);
+}
+
 uint32_t KeyTable::intern(const Key &key) {
   auto [it, isNew] =
       index.try_emplace({key.owner, static_cast<uint8_t>(key.kind), key.id, key.slot},
@@ -11,7 +68,7 @@ uint32_t KeyTable::intern(const Key &key) {
   if (isNew) {
     keys.push_back(key);
     if (key.kind == KeyKind::Hidden)
-      hidden.push_back(it->second);
+      hidden[key.owner].push_back(it->second);
   }
   return it->second;
 }
@@ -57,25 +114,50 @@ void KeyTable::shift(const Clock &in, uint32_t d, Clock &out) {
     out = in;
     return;
   }
-  out.counts.assign(keys.size(), 0);
-  for (uint32_t key = 0; key < in.counts.size(); ++key) {
-    if (!in.counts[key])
-      continue;
-    uint32_t to = shift(key, d);
-    if (to == never)
-      dropped = true;
-    else
-      out.raise(to, in.counts[key]);
+  if (!in.shared) {
+    out.shared = nullptr;
+  } else if (Shift &cache = shifts[d]; cache.from == in.shared) {
+    out.shared = cache.result;
+    dropped |= cache.lost;
+  } else {
+    auto result = llvm::makeIntrusiveRefCnt<Clock::Counts>();
+    std::vector<uint32_t> &counts = result->counts;
+    counts.assign(keys.size(), 0);
+    bool lost = false;
+    for (uint32_t key = 0; key < in.shared->counts.size(); ++key) {
+      uint32_t count = in.shared->counts[key];
+      if (!count)
+        continue;
+      uint32_t to = shift(key, d);
+      if (to == never) {
+        lost = true;
+        continue;
+      }
+      if (to >= counts.size())
+        counts.resize(to + 1, 0);
+      counts[to] = std::max(counts[to], count);
+    }
+    dropped |= lost;
+    Shift &entry = shifts[d];
+    entry.from = in.shared;
+    entry.result = result;
+    entry.lost = lost;
+    out.shared = std::move(result);
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    uint32_t to = shift(in.own[i].key, d);
+    dropped |= to == never && in.own[i].key != never;
+    out.own[i] = {to, in.own[i].count};
   }
 }
 
 void KeyTable::flush(Clock &clock, uint32_t me) {
-  for (uint32_t key : hidden) {
-    if (key >= clock.counts.size() || !clock.counts[key] || keys[key].owner != me)
-      continue;
-    clock.counts[key - 1] = std::max(clock.counts[key - 1], clock.counts[key]);
-    clock.counts[key] = 0;
-  }
+  auto it = hidden.find(me);
+  if (it == hidden.end())
+    return;
+  for (uint32_t key : it->second)
+    if (uint32_t count = clock[key])
+      clock.raise(key - 1, count);
 }
 
 void KeyTable::setWindow(const llvm::DenseSet<uint32_t> &peers, unsigned widen) {

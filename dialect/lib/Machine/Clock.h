@@ -6,30 +6,42 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/IntrusiveRefCntPtr.h"
 
 namespace mlir::ctran::machine {
 
 /// How many events of each key are known to be over; missing entries are 0.
+///
+/// Most clocks of a lane differ in the lane's own entry only, so the other entries are shared until
+/// one of them grows.
 class Clock {
 public:
-  uint32_t operator[](uint32_t key) const { return key < counts.size() ? counts[key] : 0; }
-  void raise(uint32_t key, uint32_t count) {
-    if (key >= counts.size())
-      counts.resize(key + 1, 0);
-    counts[key] = std::max(counts[key], count);
+  static constexpr uint32_t noKey = ~0u;
+
+  uint32_t operator[](uint32_t key) const {
+    uint32_t count = shared && key < shared->counts.size() ? shared->counts[key] : 0;
+    for (const Own &entry : own)
+      if (entry.key == key)
+        count = std::max(count, entry.count);
+    return count;
   }
-  void merge(const Clock &other) {
-    if (counts.size() < other.counts.size())
-      counts.resize(other.counts.size(), 0);
-    for (size_t i = 0, n = other.counts.size(); i < n; ++i)
-      counts[i] = std::max(counts[i], other.counts[i]);
-  }
-  void clear() { counts.clear(); }
-  const std::vector<uint32_t> &entries() const { return counts; }
+  /// Keeps `key` as an entry of its own from here on.
+  void setOwn(unsigned which, uint32_t key, uint32_t count) { own[which] = {key, count}; }
+  void raise(uint32_t key, uint32_t count);
+  void merge(const Clock &other);
 
 private:
   friend class KeyTable;
-  std::vector<uint32_t> counts;
+  struct Counts : llvm::RefCountedBase<Counts> {
+    std::vector<uint32_t> counts;
+  };
+  struct Own {
+    uint32_t key = noKey, count = 0;
+  };
+  std::vector<uint32_t> &mutableCounts();
+
+  llvm::IntrusiveRefCntPtr<Counts> shared;
+  Own own[2];
 };
 
 /// What a key counts.
@@ -52,7 +64,7 @@ struct Key {
 /// never adds any (Theorem 1).
 class KeyTable {
 public:
-  static constexpr uint32_t never = ~0u; ///< an end that nothing can know
+  static constexpr uint32_t never = Clock::noKey; ///< an end that nothing can know
 
   explicit KeyTable(const Frame &frame) : frame(frame) {}
 
@@ -75,13 +87,16 @@ public:
 private:
   struct Shift {
     std::vector<uint32_t> to;
+    /// The last entries that were shifted, and what came out.
+    llvm::IntrusiveRefCntPtr<Clock::Counts> from, result;
+    bool lost = false;
   };
   uint32_t intern(const Key &key);
   const Frame &frame;
   std::vector<Key> keys;
   std::map<std::tuple<uint32_t, uint8_t, uint32_t, int64_t>, uint32_t> index;
   llvm::DenseMap<uint32_t, Shift> shifts;
-  std::vector<uint32_t> hidden; ///< Hidden keys, in order of appearance
+  llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t, 4>> hidden; ///< Hidden keys, by owner
   bool windowed = false;
   llvm::DenseSet<uint32_t> window;
 };

@@ -61,6 +61,7 @@ Stepper::LaneState &Stepper::laneOf(Process &p, const Lane &lane) {
   state->issueOnly = isIssueLane(name.kind);
   state->key = keys.get({p.rank, KeyKind::Issued, id, 0});
   state->done = state->issueOnly ? keys.get({p.rank, KeyKind::Done, id, 0}) : state->key;
+  state->clock.setOwn(0, state->key, 0);
   p.lanes.push_back(std::move(state));
   return *(p.lastLane = p.lanes.back().get());
 }
@@ -302,7 +303,7 @@ void Stepper::complete(LaneState &lane, Queued &q, bool issueLane, bool local) {
   auto state = std::make_shared<TokenState>();
   state->clock = lane.clock;
   if (local)
-    state->clock.raise(lane.done, lane.doneCount);
+    state->clock.setOwn(1, lane.done, lane.doneCount);
   op.token->state = std::move(state);
 }
 
@@ -409,7 +410,7 @@ bool Stepper::deliver(Process &p, LaneState &lane, const Op &op, const Who &who,
     if (landing) { // data and notification: this slot counts the landing (S18)
       uint32_t key = keys.landed(frame.representative ? 0 : range.owner, range.slots,
                                  generation * frame.numSlots(range.slots) + range.begin + i);
-      arrived.raise(schedule.rxVisible ? key : key + 1, static_cast<uint32_t>(slot.count));
+      arrived.setOwn(1, schedule.rxVisible ? key : key + 1, static_cast<uint32_t>(slot.count));
     }
   }
   wake(owner);

@@ -596,7 +596,10 @@ ExampleRef byName(const std::string &text) {
   if (space != std::string::npos)
     for (const char *s = text.c_str() + space; *s == ' ' || *s == ',';) {
       char *end;
-      sizes.push_back(std::strtoll(s + 1, &end, 10));
+      int64_t size = std::strtoll(s + 1, &end, 10);
+      if (end == s + 1)
+        break;
+      sizes.push_back(size);
       s = end;
     }
   if (sizes.empty())

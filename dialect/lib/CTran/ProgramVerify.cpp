@@ -16,8 +16,9 @@ LogicalResult ProgramOp::verify() {
   for (auto axis : getGrid().getAsRange<GridAxisAttr>()) {
     if (!names.insert(axis.getName()).second) // program C1
       return emitOpError("has two axes named \"") << axis.getName() << '"';
-    if (llvm::MulOverflow(ranks, axis.getSize(), ranks)) // program C2
-      return emitOpError("needs fewer than 2^63 ranks");
+    ranks *= axis.getSize();
+    if (ranks > INT32_MAX) // program C2
+      return emitOpError("needs fewer than 2^31 ranks");
   }
   llvm::StringSet<> collectives;
   for (auto collective : getCollectives().getAsRange<CollectiveAttr>()) {

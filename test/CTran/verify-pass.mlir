@@ -85,8 +85,8 @@ ctran.program @writers grid ["x" = 3] {
   %sp = ctran.slot %vp
   %sq = ctran.slot %vq
   %own = ctran.slot %s
-  %a = ctran.signal %sp after %entry on host
   // expected-note @below {{the other is}}
+  %a = ctran.signal %sp after %entry on host
   // expected-error @below {{program @writers is refused: signal}}
   %b = ctran.signal %sq after %a on host
   %w = ctran.wait %own >= %c2 after %b on host

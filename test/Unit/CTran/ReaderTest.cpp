@@ -127,7 +127,8 @@ TEST_F(Reader, TellsCoordinatesAsDisplacements) {
   // Equal spaces of a window are one.
   EXPECT_EQ(schedule->windows[0].spaces.size(), 2u);
   std::vector<int64_t> point{2, 1};
-  for (const std::vector<int64_t> *at : {(const std::vector<int64_t> *)nullptr, &point}) {
+  const std::vector<int64_t> *points[] = {nullptr, &point};
+  for (const std::vector<int64_t> *at : points) {
     auto list = ops(*schedule, at);
     ASSERT_EQ(list.size(), 4u);
     const machine::Op &put = list[1];

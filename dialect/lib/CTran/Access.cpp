@@ -338,8 +338,8 @@ std::string ctran::asymmetryOf(Operation *op) {
       return "a peer is named by its rank number";
   } else if (auto range = dyn_cast<RangeOp>(op)) {
     auto box = resolveRange(range.getResult());
-    if (succeeded(box) && numbersAxis(range.getIndices(), range.getFirst(), range.getCount(),
-                                      box->space.dims, dim))
+    if (succeeded(box) &&
+        numbersAxis(range.getIndices(), range.getFirst(), range.getCount(), box->space.dims, dim))
       return numbered("window", box->window.getSym(), dim, box->space.dims[dim]);
   } else if (auto slot = dyn_cast<SlotOp>(op)) {
     auto ref = resolveSlot(slot.getResult());

@@ -73,8 +73,8 @@ LogicalResult GridAxisAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
                                    StringRef name, int64_t size) {
   if (name.empty() || !isPlainName(name)) // axis A1
     return emitError() << "an axis needs a name without quotes, found '" << name << "'";
-  if (size < 1) // axis A2
-    return emitError() << "axis \"" << name << "\" needs a size of at least 1, found " << size;
+  if (size < 1 || size > INT32_MAX) // axis A2
+    return emitError() << "axis \"" << name << "\" needs a size from 1 to 2^31 - 1, found " << size;
   return success();
 }
 
@@ -83,8 +83,8 @@ LogicalResult DimAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError
   if (!isPlainName(axis)) // dim D1
     return emitError() << "a dimension's axis must be a name without quotes, found '" << axis
                        << "'";
-  if (size < 1) // dim D2
-    return emitError() << "a dimension needs a size of at least 1, found " << size;
+  if (size < 1 || size > INT32_MAX) // dim D2
+    return emitError() << "a dimension needs a size from 1 to 2^31 - 1, found " << size;
   if (granule < 1 || granule > int64_t(1) << 40) // dim D3
     return emitError() << "a dimension needs a granule from 1 to 2^40, found " << granule;
   return success();

@@ -85,11 +85,11 @@ LogicalResult WindowOp::verify() {
 }
 
 /// Bound dimensions are as long as their axes.
-static LogicalResult verifyDims(Operation *op, ProgramOp program, ArrayAttr dims) {
+static LogicalResult verifyDims(Operation *op, ProgramOp program, ArrayAttr dims, int64_t limit) {
   int64_t pieces = 1;
   for (auto [i, dim] : llvm::enumerate(dims.getAsRange<DimAttr>())) {
-    if (llvm::MulOverflow(pieces, dim.getSize(), pieces)) // dims C3
-      return op->emitOpError("needs fewer than 2^63 boxes");
+    if (llvm::MulOverflow(pieces, dim.getSize(), pieces) || pieces > limit) // dims C3
+      return op->emitOpError("needs at most ") << limit << " places";
     if (dim.getAxis().empty())
       continue;
     auto axis = program.getAxisIndex(dim.getAxis());
@@ -112,7 +112,7 @@ static LogicalResult verifyDims(Operation *op, ProgramOp program, ArrayAttr dims
 
 LogicalResult ReindexOp::verify() {
   auto program = needProgram(*this);
-  if (!program || failed(verifyDims(*this, program, getDims())))
+  if (!program || failed(verifyDims(*this, program, getDims(), INT64_MAX)))
     return failure();
   auto ref = resolveWindow(getResult());
   if (failed(ref) || ref->reindex != *this) // reindex C1
@@ -147,7 +147,7 @@ LogicalResult ReindexOp::verify() {
 
 LogicalResult SlotsOp::verify() {
   auto program = needProgram(*this);
-  if (!program || failed(verifyDims(*this, program, getDims())))
+  if (!program || failed(verifyDims(*this, program, getDims(), INT32_MAX)))
     return failure();
   if ((int64_t)getPerRun() < 0) // slots C1
     return emitOpError("needs per_run of at least 0, found ") << (int64_t)getPerRun();
@@ -257,7 +257,8 @@ static LogicalResult verifyPath(Operation *op, OperandRange indices, Value first
     if (failed(verifyIndex(op, first, indices.size(), dim, program)))
       return failure();
     if (number != 1 && number != dim.size) // index C8
-      return op->emitOpError("takes an interval from a coordinate on, which must be 1 place or all ")
+      return op->emitOpError(
+                 "takes an interval from a coordinate on, which must be 1 place or all ")
              << dim.size << " of the axis";
     return success();
   }

@@ -22,12 +22,33 @@ inline constexpr Reg none = ~Reg(0);
 
 enum class Code : uint8_t {
   // dest = a op b
-  Add, Sub, Mul, DivS, DivU, CeilDiv, FloorDiv, RemS, RemU, Mod, MinS, MaxS, MinU, MaxU, And, Or,
+  Add,
+  Sub,
+  Mul,
+  DivS,
+  DivU,
+  CeilDiv,
+  FloorDiv,
+  RemS,
+  RemU,
+  Mod,
+  MinS,
+  MaxS,
+  MinU,
+  MaxU,
+  And,
+  Or,
   Xor,
-  Equal, NotEqual, LessS, LessEqualS, LessU, LessEqualU,
+  Equal,
+  NotEqual,
+  LessS,
+  LessEqualS,
+  LessU,
+  LessEqualU,
   Select,      ///< dest = a ? b : c
   SelectToken, ///< the same, of tokens b and c
-  Move, MoveToken,
+  Move,
+  MoveToken,
   Shift,      ///< dest = displacement a moved by b, modulo the size of axis `aux`
   CoordValue, ///< dest = the coordinate at displacement a on axis `aux`; c: why it is asymmetric
   Table,      ///< dest = tables[b] at that coordinate
@@ -59,7 +80,7 @@ struct Place {
   Peer peer;
   std::vector<Index> path;
   Index first;
-  Reg count = none;      ///< none: no interval
+  Reg count = none; ///< none: no interval
 };
 
 struct Box : Place {
@@ -101,10 +122,10 @@ struct Program {
   std::vector<Instr> instrs;
   std::vector<Op> ops;
   std::vector<std::vector<int64_t>> tables;
-  std::vector<std::string> reasons;   ///< of CoordValue and Table
-  std::vector<int64_t> initial;       ///< of the number registers: the constants
-  uint32_t tokens = 0;                ///< number of token registers
-  std::vector<int64_t> axes;          ///< sizes of the grid
+  std::vector<std::string> reasons; ///< of CoordValue and Table
+  std::vector<int64_t> initial;     ///< of the number registers: the constants
+  uint32_t tokens = 0;              ///< number of token registers
+  std::vector<int64_t> axes;        ///< sizes of the grid
 };
 
 /// Steps `program` for the rank at `point`, or for the representative.

@@ -16,8 +16,9 @@ LogicalResult ProgramOp::verify() {
   for (auto axis : getGrid().getAsRange<GridAxisAttr>()) {
     if (!names.insert(axis.getName()).second) // program C1
       return emitOpError("has two axes named \"") << axis.getName() << '"';
-    if (llvm::MulOverflow(ranks, axis.getSize(), ranks)) // program C2
-      return emitOpError("needs fewer than 2^63 ranks");
+    ranks *= axis.getSize();
+    if (ranks > INT32_MAX) // program C2
+      return emitOpError("needs fewer than 2^31 ranks");
   }
   llvm::StringSet<> collectives;
   for (auto collective : getCollectives().getAsRange<CollectiveAttr>()) {
@@ -54,25 +55,22 @@ static bool isArithmetic(Operation *op) {
 }
 
 static LogicalResult verifyLoop(scf::ForOp loop) {
-  if (!loop.getInductionVar().getType().isIndex()) // program C8
-    return loop.emitOpError("in a ctran.program needs bounds of type index, found ")
-           << loop.getInductionVar().getType();
   auto step = constantOf(loop.getStep());
-  if (!step || *step < 1) { // program C9
+  if (!step || *step < 1) { // program C8
     auto diag = loop.emitOpError("in a ctran.program needs a constant step of at least 1");
     if (step)
       diag << ", found " << *step;
     return diag;
   }
   for (Value bound : {loop.getLowerBound(), loop.getUpperBound()})
-    if (Operation *source = coordinateSource(bound)) { // program C10
+    if (Operation *source = coordinateSource(bound)) { // program C9
       auto diag =
           loop.emitOpError("in a ctran.program needs bounds that are the same on every rank");
       diag.attachNote(source->getLoc()) << "this value differs between ranks";
       return diag;
     }
   auto lanes = loop.walk([](ScheduleOpInterface) { return WalkResult::interrupt(); });
-  if (!lanes.wasInterrupted()) // program C11
+  if (!lanes.wasInterrupted()) // program C10
     return loop.emitOpError("in a ctran.program holds no op of a lane");
   return success();
 }
@@ -90,12 +88,12 @@ static LogicalResult verifyInside(Operation *op) {
   }
   if (isa<scf::ForOp, scf::IfOp>(op))
     for (Type type : op->getResultTypes())
-      if (!canCarry(type)) // program C12
+      if (!canCarry(type)) // program C11
         return op->emitOpError("in a ctran.program carries indices, conditions and tokens only, "
                                "found ")
                << type;
   for (Value result : op->getResults())
-    if (isa<TokenType>(result.getType()) && result.use_empty()) // program C13
+    if (isa<TokenType>(result.getType()) && result.use_empty()) // program C12
       return op->emitOpError("makes a token that nothing uses: let an op come after it, or return "
                              "it");
   return success();
@@ -115,7 +113,7 @@ LogicalResult ProgramOp::verifyRegions() {
 
   llvm::StringMap<Operation *> names;
   SmallVector<WindowOp> inputs, outputs;
-  auto claim = [&](Operation *op, StringRef name) -> LogicalResult { // program C14
+  auto claim = [&](Operation *op, StringRef name) -> LogicalResult { // program C13
     if (auto [it, isNew] = names.try_emplace(name, op); !isNew) {
       auto diag = op->emitOpError("has the name \"") << name << "\" of another";
       diag.attachNote(it->second->getLoc()) << "which is declared here";
@@ -136,7 +134,7 @@ LogicalResult ProgramOp::verifyRegions() {
   }
   for (auto &list : {inputs, outputs}) {
     SmallVector<WindowOp> byPosition(list.size());
-    for (WindowOp window : list) { // program C15
+    for (WindowOp window : list) { // program C14
       uint64_t index = *window.getIndex();
       if (index >= list.size())
         return window.emitOpError("has position ")

@@ -454,16 +454,26 @@ static std::optional<Code> codeOf(Operation *op) {
 static Instr comparison(arith::CmpIPredicate predicate, Reg dest, Reg a, Reg b) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
-  case P::eq: return {Code::Equal, dest, a, b};
-  case P::ne: return {Code::NotEqual, dest, a, b};
-  case P::slt: return {Code::LessS, dest, a, b};
-  case P::sle: return {Code::LessEqualS, dest, a, b};
-  case P::sgt: return {Code::LessS, dest, b, a};
-  case P::sge: return {Code::LessEqualS, dest, b, a};
-  case P::ult: return {Code::LessU, dest, a, b};
-  case P::ule: return {Code::LessEqualU, dest, a, b};
-  case P::ugt: return {Code::LessU, dest, b, a};
-  case P::uge: return {Code::LessEqualU, dest, b, a};
+  case P::eq:
+    return {Code::Equal, dest, a, b};
+  case P::ne:
+    return {Code::NotEqual, dest, a, b};
+  case P::slt:
+    return {Code::LessS, dest, a, b};
+  case P::sle:
+    return {Code::LessEqualS, dest, a, b};
+  case P::sgt:
+    return {Code::LessS, dest, b, a};
+  case P::sge:
+    return {Code::LessEqualS, dest, b, a};
+  case P::ult:
+    return {Code::LessU, dest, a, b};
+  case P::ule:
+    return {Code::LessEqualU, dest, a, b};
+  case P::ugt:
+    return {Code::LessU, dest, b, a};
+  case P::uge:
+    return {Code::LessEqualU, dest, b, a};
   }
   return {Code::Equal, dest, a, b};
 }

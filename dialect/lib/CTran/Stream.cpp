@@ -23,9 +23,15 @@ bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
   uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   bool overflows = a == std::numeric_limits<int64_t>::min() && b == -1;
   switch (code) {
-  case Code::Add: out = static_cast<int64_t>(x + y); return true;
-  case Code::Sub: out = static_cast<int64_t>(x - y); return true;
-  case Code::Mul: out = static_cast<int64_t>(x * y); return true;
+  case Code::Add:
+    out = static_cast<int64_t>(x + y);
+    return true;
+  case Code::Sub:
+    out = static_cast<int64_t>(x - y);
+    return true;
+  case Code::Mul:
+    out = static_cast<int64_t>(x * y);
+    return true;
   case Code::DivS:
     if (b == 0 || overflows)
       return false;
@@ -61,20 +67,47 @@ bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
       return false;
     out = static_cast<int64_t>(x % y);
     return true;
-  case Code::MinS: out = std::min(a, b); return true;
-  case Code::MaxS: out = std::max(a, b); return true;
-  case Code::MinU: out = static_cast<int64_t>(std::min(x, y)); return true;
-  case Code::MaxU: out = static_cast<int64_t>(std::max(x, y)); return true;
-  case Code::And: out = a & b; return true;
-  case Code::Or: out = a | b; return true;
-  case Code::Xor: out = a ^ b; return true;
-  case Code::Equal: out = a == b; return true;
-  case Code::NotEqual: out = a != b; return true;
-  case Code::LessS: out = a < b; return true;
-  case Code::LessEqualS: out = a <= b; return true;
-  case Code::LessU: out = x < y; return true;
-  case Code::LessEqualU: out = x <= y; return true;
-  default: return false;
+  case Code::MinS:
+    out = std::min(a, b);
+    return true;
+  case Code::MaxS:
+    out = std::max(a, b);
+    return true;
+  case Code::MinU:
+    out = static_cast<int64_t>(std::min(x, y));
+    return true;
+  case Code::MaxU:
+    out = static_cast<int64_t>(std::max(x, y));
+    return true;
+  case Code::And:
+    out = a & b;
+    return true;
+  case Code::Or:
+    out = a | b;
+    return true;
+  case Code::Xor:
+    out = a ^ b;
+    return true;
+  case Code::Equal:
+    out = a == b;
+    return true;
+  case Code::NotEqual:
+    out = a != b;
+    return true;
+  case Code::LessS:
+    out = a < b;
+    return true;
+  case Code::LessEqualS:
+    out = a <= b;
+    return true;
+  case Code::LessU:
+    out = x < y;
+    return true;
+  case Code::LessEqualU:
+    out = x <= y;
+    return true;
+  default:
+    return false;
   }
 }
 

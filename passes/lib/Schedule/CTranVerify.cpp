@@ -56,8 +56,8 @@ LogicalResult CTranVerifyPass::verify(ProgramOp program) {
     return failure();
   const machine::Schedule &schedule = **read;
 
-  auto options = remark::RemarkOpts::name("Proof").category("ctran-verify").function(
-      program.getSymName());
+  auto options =
+      remark::RemarkOpts::name("Proof").category("ctran-verify").function(program.getSymName());
   std::string reason;
   Operation *where = nullptr;
   if (!isSymmetric(program, &reason, &where))
@@ -79,7 +79,8 @@ LogicalResult CTranVerifyPass::verify(ProgramOp program) {
   if (proof) {
     remark::passed(program.getLoc(), options)
         << remark::add("{0}", proof.str())
-        << remark::metric("Mode", proof.mode == machine::ProofMode::Representative ? "class" : "all")
+        << remark::metric("Mode",
+                          proof.mode == machine::ProofMode::Representative ? "class" : "all")
         << remark::metric("Events", proof.events) << remark::metric("Runs", proof.runs)
         << remark::metric("Leads", leadsOf(schedule, proof));
     return success();

@@ -9,7 +9,7 @@
 //
 // CLASS: [Passed] Proof | Category:ctran-verify | Function=direct_all_gather
 // CLASS-SAME: Leads="rtr 1, dat 1", Mode=class
-// CLASS-SAME: proved for all 5 ranks by one representative
+// CLASS-SAME: Remark="proved
 // ALL: [Passed] Proof | Category:ctran-verify | Function=direct_all_gather
 // ALL-SAME: Mode=all
 //

@@ -13,7 +13,7 @@
 // ALL: [Passed] Proof
 // ALL-SAME: Mode=all
 // LARGE: [Passed] Proof
-// LARGE-SAME: proved for all 131072 ranks by one representative
+// LARGE-SAME: Mode=class
 //
 // The wait for data is gone.
 // RUN: sed '/MUT-DATA/s/>= %%k/>= %%c0/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=DATA
@@ -52,8 +52,8 @@
 // RUN: sed '/MUT-END/s/%%ends#1, //' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=END
 // END: error: 'scf.for' op makes a token that nothing uses
 // One more signal a run is declared than is sent.
-// RUN: sed '/MUT-PERRUN/s/per_run 14/per_run 15/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=PERRUN
-// PERRUN: error: program @ring_all_reduce is refused: {{balance|deadlock|race}}
+// RUN: sed '/MUT-PERRUN/s/per_run 14/per_run 15/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=KDECL
+// KDECL: error: program @ring_all_reduce is refused: {{balance|deadlock|race}}
 ctran.program @ring_all_reduce grid ["x" = @N@] collectives [#ctran.collective<"r", "all_reduce", "ring", ["x"], @E@>] {
 ^bb0(%entry: !ctran.token):
   %cm2 = arith.constant -2 : index

@@ -70,16 +70,10 @@ struct CollectiveModel : BufferizableOpInterface::ExternalModel<CollectiveModel<
     auto buffers = getBuffers(rewriter, op->getOperands(), options, state);
     if (failed(buffers))
       return failure();
-    // The same op on memrefs: no tensor result, the token stays.
-    OperationState newState(op.getLoc(), op->getName(), *buffers,
-                            op.getToken() ? TypeRange(op.getToken().getType()) : TypeRange());
-    newState.addAttributes(op->getDiscardableAttrDictionary().getValue());
-    newState.useProperties(op.getProperties());
-    newState.template getOrAddProperties<typename OpTy::Properties>().resultSegmentSizes = {
-        0, op.getToken() ? 1 : 0};
-    Operation *newOp = rewriter.create(newState);
+    CollectiveOpInterface onBuffers =
+        cloneCollective(rewriter, op, (*buffers)[0], (*buffers)[1], op.isAsync());
     SmallVector<Value> replacements = {(*buffers)[1]};
-    llvm::append_range(replacements, newOp->getResults());
+    llvm::append_range(replacements, onBuffers->getResults());
     replaceOpWithBufferizedValues(rewriter, op, replacements);
     return success();
   }

@@ -6,6 +6,7 @@
 
 #include "Collectives.h"
 
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -39,6 +40,25 @@ GridOp ncclx::lookupGrid(CollectiveOpInterface op) {
 
 int64_t ncclx::getGroupSize(CollectiveOpInterface op) {
   return lookupGrid(op).getGroupSize(op.getAxes());
+}
+
+CollectiveOpInterface ncclx::cloneCollective(OpBuilder &builder, CollectiveOpInterface op,
+                                             Value input, Value dest, bool async) {
+  SmallVector<Type, 2> types;
+  bool tensors = isa<RankedTensorType>(input.getType());
+  if (tensors)
+    types.push_back(op.getOutputType());
+  if (async)
+    types.push_back(TokenType::get(op.getContext()));
+  OperationState state(op.getLoc(), op->getName(), input, types);
+  if (dest)
+    state.addOperands(dest);
+  // All of the op's own attributes, which differ from op to op, but for the number of results.
+  NamedAttrList properties(cast<DictionaryAttr>(op->getPropertiesAsAttribute()));
+  properties.set("resultSegmentSizes", builder.getDenseI32ArrayAttr({tensors, async}));
+  state.propertiesAttr = properties.getDictionary(op.getContext());
+  state.addAttributes(op->getDiscardableAttrDictionary().getValue());
+  return cast<CollectiveOpInterface>(builder.create(state));
 }
 
 //===--- Rules shared by the collectives ----------------------------------===//
@@ -242,8 +262,8 @@ LogicalResult PermuteOp::verify() {
 }
 
 LogicalResult PermuteOp::verifyGroup(int64_t numMembers) {
-  if (getPairs())
-    for (int64_t member : *getPairs())
+  if (DenseI64ArrayAttr pairs = getPairsAttr())
+    for (int64_t member : pairs.asArrayRef())
       if (member < 0 || member >= numMembers)
         return emitOpError("names member ")
                << member << ", but the group has " << numMembers << " members";

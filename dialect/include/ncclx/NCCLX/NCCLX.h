@@ -65,6 +65,12 @@ GridOp lookupGrid(CollectiveOpInterface op);
 /// The number of members of the collective's group. The op must have been verified.
 int64_t getGroupSize(CollectiveOpInterface op);
 
+/// Builds the same collective over another input and destination; `async` gives it a token. On
+/// tensors its result has the type of `op`'s, on memrefs it has none. `dest` may be null on
+/// tensors.
+CollectiveOpInterface cloneCollective(OpBuilder &builder, CollectiveOpInterface op, Value input,
+                                      Value dest, bool async);
+
 } // namespace mlir::ncclx
 
 #endif // NCCLX_NCCLX_NCCLX_H

@@ -1,0 +1,91 @@
+//===- Passes.td - Passes on the ncclx dialect ----------------------------===//
+
+#ifndef NCCLX_TRANSFORMS_PASSES_TD
+#define NCCLX_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def VerifyLegality : Pass<"ncclx-verify-legality", "ModuleOp"> {
+  let summary = "Refuse collectives that some rank may not reach, and futures not awaited exactly once";
+  let description = [{
+    A collective must be reached by all ranks alike: the conditions and bounds of the control flow around it
+    must be uniform (constants, arguments marked `{ncclx.uniform}`, and what is computed from these alone).
+    Otherwise the error prints the chain from the condition to what differs.
+
+    Every future is awaited whole exactly once on every path, its chunks before that, and stays inside its
+    function. SPEC.md lists the rules (legality L1 to L9).
+
+    ```mlir
+    scf.if %cond {   // error: %cond is an argument that is not marked {ncclx.uniform}
+      %r = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def MaterializeDestinations : Pass<"ncclx-materialize-destinations", "ModuleOp"> {
+  let summary = "Give every collective on tensors an explicit destination";
+  let description = [{
+    Before:
+    ```mlir
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ```
+    After:
+    ```mlir
+    %d = tensor.empty() : tensor<4xf32>
+    %r = ncclx.permute %a shift 1 over @g["tp"] into(%d : tensor<4xf32>) : tensor<4xf32> -> tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
+def ExpandFutures : Pass<"ncclx-expand-futures", "ModuleOp"> {
+  let summary = "Turn each future into the tensor in flight and a token";
+  let description = [{
+    Bufferization knows order and not time. So each finish names what its collective reads (`keeping`); where
+    a loop or a branch carries the future, what it reads is carried as well.
+
+    Before:
+    ```mlir
+    %f = ncclx.start {
+      %r = ncclx.all_gather %a dim 0 over @g["tp"] into(%d : tensor<16xf32>) : tensor<4xf32> -> tensor<16xf32>
+      ncclx.yield %r : tensor<16xf32>
+    } : !ncclx.future<tensor<16xf32>>
+    %v = ncclx.await %f : !ncclx.future<tensor<16xf32>> -> tensor<16xf32>
+    ```
+    After:
+    ```mlir
+    %r, %t = ncclx.all_gather %a dim 0 over @g["tp"] into(%d : tensor<16xf32>) async
+             : tensor<4xf32> -> tensor<16xf32>
+    %v = ncclx.finish %t, %r keeping(%a : tensor<4xf32>) : tensor<16xf32> -> tensor<16xf32>
+    ```
+  }];
+}
+
+def OneShotBufferizeModule : Pass<"ncclx-one-shot-bufferize", "ModuleOp"> {
+  let summary = "Bufferize the module, kernels of ncclx.call included";
+  let description = [{
+    Upstream's one-shot-bufferize with function boundaries and identity layouts. Arguments of public
+    functions, of functions that communicate and of kernels are not written unless they are marked
+    `{bufferization.writable = true}`. A kernel's results become arguments behind the others:
+
+    ```mlir
+    func.func private @kernel(%a: tensor<8xf32>) -> tensor<8xf32>    // before
+    func.func private @kernel(%a: memref<8xf32>, %r: memref<8xf32>)  // after
+    ```
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def VerifyInFlight : Pass<"ncclx-verify-in-flight", "ModuleOp"> {
+  let summary = "Refuse accesses to a buffer while a collective uses it";
+  let description = [{
+    Checks collectives that are `async`. Every token is finished exactly once, its chunks before that
+    (in flight F1); each finish keeps what its collective reads (F2); on tensors the result in flight has no
+    other user (F3); on memrefs nothing writes the input, and nothing reads or writes the destination, before
+    the finish, but reads of a chunk through its finish_chunk (F4). Distinct function arguments are taken not
+    to alias.
+  }];
+}
+
+#endif // NCCLX_TRANSFORMS_PASSES_TD

@@ -1,0 +1,28 @@
+//===- BufferizePipeline.cpp - ncclx-bufferize ----------------------------===//
+
+#include "ncclx/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void ncclx::buildBufferizePipeline(OpPassManager &pm) {
+  pm.addPass(createVerifyLegality());
+  pm.addPass(createMaterializeDestinations());
+  pm.addPass(createExpandFutures());
+  pm.addPass(createVerifyInFlight());
+  pm.addPass(createOneShotBufferizeModule());
+  // Copies of a view onto itself are seen only after the first round.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createVerifyInFlight());
+}
+
+void ncclx::registerBufferizePipeline() {
+  PassPipelineRegistration<>("ncclx-bufferize",
+                             "From a graph on tensors to the same graph on memrefs, verified",
+                             buildBufferizePipeline);
+}

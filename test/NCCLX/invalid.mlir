@@ -1,0 +1,647 @@
+// RUN: ncclx-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
+
+// expected-error @+1 {{needs at least one axis}}
+ncclx.grid @grid_c1_no_axis []
+
+// -----
+
+// expected-error @+1 {{has an axis without a name}}
+ncclx.grid @grid_c2_empty_name ["" = 2]
+
+// -----
+
+// expected-error @+1 {{names axis "tp" twice}}
+ncclx.grid @grid_c2_twice ["tp" = 2, "tp" = 4]
+
+// -----
+
+// expected-error @+1 {{needs one size for each axis, but has 1 axes and 2 sizes}}
+"ncclx.grid"() <{sym_name = "grid_c3_sizes", axes = ["tp"], sizes = array<i64: 2, 4>}> : () -> ()
+
+// -----
+
+// expected-error @+1 {{needs sizes of at least 1, but axis "tp" has 0}}
+ncclx.grid @grid_c4_zero ["dp" = 2, "tp" = 0]
+
+// -----
+
+// expected-error @+1 {{has more than 2^31 ranks}}
+ncclx.grid @grid_c5_overflow ["dp" = 4294967296, "tp" = 4294967296]
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c1_element_type(%a: tensor<4xi8>) {
+  // expected-error @+1 {{works on f32, f64, bf16, f16, i32 and i64, but the elements are 'i8'}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4xi8> -> tensor<16xi8>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c2_dynamic(%a: tensor<?xf32>) {
+  // expected-error @+1 {{needs static shapes, but found 'tensor<?xf32>'}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<?xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c3_no_result(%a: tensor<4xf32>) {
+  // expected-error @+1 {{on tensors needs a result}}
+  ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c3_no_destination(%a: memref<4xf32>) {
+  // expected-error @+1 {{on memrefs needs a destination}}
+  ncclx.permute %a shift 1 over @g["tp"] : memref<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c3_result_on_memrefs(%a: memref<4xf32>, %d: memref<4xf32>) {
+  // expected-error @+1 {{on memrefs writes its destination and has no result}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] into(%d : memref<4xf32>) : memref<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c3_mixed(%a: tensor<4xf32>, %d: memref<4xf32>) {
+  // expected-error @+1 {{has a tensor as input, but a memref as destination}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] into(%d : memref<4xf32>) : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c4_element_type_changes(%a: tensor<4xf32>) {
+  // expected-error @+1 {{keeps the element type 'f32', but the output has 'f64'}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf64>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c4_destination_type(%a: tensor<4xf32>, %d: tensor<8xf32>) {
+  // expected-error @+1 {{has a result of type 'tensor<4xf32>', but a destination of type 'tensor<8xf32>'}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] into(%d : tensor<8xf32>) : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c5_async_without_destination(%a: tensor<4xf32>) {
+  // expected-error @+1 {{that is async needs a destination}}
+  %0, %t = ncclx.permute %a shift 1 over @g["tp"] async : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c6_no_axis(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs at least one axis}}
+  %0 = ncclx.permute %a shift 1 over @g[] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c6_axis_twice(%a: tensor<4xf32>) {
+  // expected-error @+1 {{lists axis "tp" twice}}
+  %0 = ncclx.permute %a shift 1 over @g["tp", "tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c7_undefined_grid(%a: tensor<4xf32>) {
+  // expected-error @+1 {{grid @g is not defined}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{defined here}}
+func.func private @g()
+func.func @collective_c7_not_a_grid(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs an ncclx.grid, but @g is a 'func.func'}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid's axes are ["dp", "tp"]}}
+ncclx.grid @g ["dp" = 2, "tp" = 4]
+func.func @collective_c7_unknown_axis(%a: tensor<4xf32>) {
+  // expected-error @+1 {{grid @g has no axis "ep"}}
+  %0 = ncclx.permute %a shift 1 over @g["ep"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c8_in_place(%a: memref<4xf32>) {
+  // expected-error @+1 {{cannot work in place: its destination is its input}}
+  ncclx.permute %a shift 1 over @g["tp"] into(%a : memref<4xf32>) : memref<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduction_c1_narrower(%a: tensor<4xf32>) {
+  // expected-error @+1 {{accumulates elements of type 'f32', expected that type or a wider supported one of its kind, but found 'bf16'}}
+  %0 = ncclx.all_reduce %a sum accumulate bf16 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduction_c1_other_kind(%a: tensor<4xi32>) {
+  // expected-error @+1 {{accumulates elements of type 'i32', expected that type or a wider supported one of its kind, but found 'f64'}}
+  %0 = ncclx.reduce_scatter %a dim 0 sum accumulate f64 order any over @g["tp"] : tensor<4xi32> -> tensor<1xi32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduction_c1_same_width(%a: tensor<4xbf16>) {
+  // expected-error @+1 {{but found 'f16'}}
+  %0 = ncclx.all_reduce %a sum accumulate f16 order any over @g["tp"] : tensor<4xbf16> -> tensor<4xbf16>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_gather_c1_dim_out_of_range(%a: tensor<4xf32>) {
+  // expected-error @+1 {{gathers along dimension 1, but the operand has rank 1}}
+  %0 = ncclx.all_gather %a dim 1 over @g["tp"] : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_gather_c1_scalar(%a: tensor<f32>) {
+  // expected-error @+1 {{gathers along dimension 0, but the operand has rank 0}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<f32> -> tensor<f32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_gather_c2_other_dimension(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 1, expected 8, but the output has 4}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16x4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_gather_c2_rank(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{keeps the rank 2, but the output has rank 1}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{group size comes from this grid}}
+ncclx.grid @g ["tp" = 4]
+func.func @all_gather_c3_rows(%a: tensor<4xf32>) {
+  // expected-error @+1 {{cuts dimension 0 of size 12 among 4 members, expected 3 rows each, but found 4}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4xf32> -> tensor<12xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduce_scatter_c1_negative_dim(%a: tensor<16xf32>) {
+  // expected-error @+1 {{scatters along dimension -1, but the operand has rank 1}}
+  %0 = ncclx.reduce_scatter %a dim -1 sum accumulate f32 order any over @g["tp"] : tensor<16xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduce_scatter_c2_other_dimension(%a: tensor<16x8xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 1, expected 8, but the output has 2}}
+  %0 = ncclx.reduce_scatter %a dim 0 sum accumulate f32 order any over @g["tp"] : tensor<16x8xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{group size comes from this grid}}
+ncclx.grid @g ["tp" = 4]
+func.func @reduce_scatter_c3_rows(%a: tensor<17xf32>) {
+  // expected-error @+1 {{cuts dimension 0 of size 17 among 4 members, expected 5 rows each, but found 4}}
+  %0 = ncclx.reduce_scatter %a dim 0 sum accumulate f32 order any over @g["tp"] : tensor<17xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_reduce_c1_shape(%a: tensor<4xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 0, expected 4, but the output has 5}}
+  %0 = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_c1_split(%a: tensor<4xf32>) {
+  // expected-error @+1 {{splits dimension 2, but the operand has rank 1}}
+  %0 = ncclx.all_to_all %a split 2 concat 0 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_c1_concat(%a: tensor<4xf32>) {
+  // expected-error @+1 {{concatenates dimension 1, but the operand has rank 1}}
+  %0 = ncclx.all_to_all %a split 0 concat 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_c2_other_dimension(%a: tensor<4x4x4xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 2, expected 4, but the output has 5}}
+  %0 = ncclx.all_to_all %a split 0 concat 1 over @g["tp"] : tensor<4x4x4xf32> -> tensor<1x16x5xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_c3_does_not_divide(%a: tensor<6x4xf32>) {
+  // expected-error @+1 {{splits dimension 0 of size 6 among 4 members, which does not divide}}
+  %0 = ncclx.all_to_all %a split 0 concat 1 over @g["tp"] : tensor<6x4xf32> -> tensor<2x16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_c4_size(%a: tensor<8x4xf32>) {
+  // expected-error @+1 {{with 4 members gives dimension 1 the size 16, but the output has 8}}
+  %0 = ncclx.all_to_all %a split 0 concat 1 over @g["tp"] : tensor<8x4xf32> -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c1_both(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs either a shift or pairs, but has both}}
+  %0 = "ncclx.permute"(%a) <{shift = 1 : i64, pairs = array<i64: 0, 1>, grid = @g, axes = ["tp"],
+    resultSegmentSizes = array<i32: 1, 0>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c1_neither(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs either a shift or pairs, but has neither}}
+  %0 = "ncclx.permute"(%a) <{grid = @g, axes = ["tp"], resultSegmentSizes = array<i32: 1, 0>}>
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c2_odd(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs a target for each source, but has 1 numbers in pairs}}
+  %0 = "ncclx.permute"(%a) <{pairs = array<i64: 0>, grid = @g, axes = ["tp"],
+    resultSegmentSizes = array<i32: 1, 0>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c2_source_twice(%a: tensor<4xf32>) {
+  // expected-error @+1 {{names member 0 twice as a source}}
+  %0 = ncclx.permute %a pairs [0 -> 1, 0 -> 2] over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c2_target_twice(%a: tensor<4xf32>) {
+  // expected-error @+1 {{names member 2 twice as a target}}
+  %0 = ncclx.permute %a pairs [0 -> 2, 1 -> 2] over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c3_no_member(%a: tensor<4xf32>) {
+  // expected-error @+1 {{names member 4, but the group has 4 members}}
+  %0 = ncclx.permute %a pairs [0 -> 4] over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @permute_c4_shape(%a: tensor<4xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 0, expected 4, but the output has 3}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @start_c1_two_collectives(%a: tensor<4xf32>) {
+  // expected-error @+1 {{must hold one collective and a yield of its result, nothing else}}
+  %f = ncclx.start {
+    %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    %1 = ncclx.permute %0 shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %1 : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  return
+}
+
+// -----
+
+func.func @start_c1_no_collective(%a: tensor<4xf32>) {
+  // expected-error @+1 {{must hold one collective and a yield of its result, nothing else}}
+  %f = ncclx.start {
+    ncclx.yield %a : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @start_c1_yields_another(%a: tensor<4xf32>) {
+  // expected-error @+1 {{must hold one collective and a yield of its result, nothing else}}
+  %f = ncclx.start {
+    %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %a : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @start_c1_async(%a: tensor<4xf32>, %d: tensor<4xf32>) {
+  // expected-error @+1 {{starts a collective that is already async}}
+  %f = ncclx.start {
+    %0, %t = ncclx.permute %a shift 1 over @g["tp"] into(%d : tensor<4xf32>) async : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %0 : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @start_c2_future_type(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has a future of 'tensor<5xf32>', but the collective's result is 'tensor<4xf32>'}}
+  %f = ncclx.start {
+    %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %0 : tensor<4xf32>
+  } : !ncclx.future<tensor<5xf32>>
+  return
+}
+
+// -----
+
+func.func @await_c1_type(%f: !ncclx.future<tensor<4xf32>>) {
+  // expected-error @+1 {{awaits a value of type 'tensor<4xf32>', but the result is 'tensor<5xf32>'}}
+  %0 = ncclx.await %f : !ncclx.future<tensor<4xf32>> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c1_no_count(%f: !ncclx.future<tensor<4xf32>>, %i: index) {
+  // expected-error @+1 {{of a chunk needs the number of chunks and their dimension}}
+  %0 = "ncclx.await"(%f, %i) <{operandSegmentSizes = array<i32: 1, 1, 0>}>
+    : (!ncclx.future<tensor<4xf32>>, index) -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c1_no_chunk(%f: !ncclx.future<tensor<4xf32>>) {
+  // expected-error @+1 {{gives the number of chunks or their dimension, but no chunk}}
+  %0 = "ncclx.await"(%f) <{count = 4 : i64, dim = 0 : i64, operandSegmentSizes = array<i32: 1, 0, 0>}>
+    : (!ncclx.future<tensor<4xf32>>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c2_out_of_range(%f: !ncclx.future<tensor<4xf32>>) {
+  %c4 = arith.constant 4 : index
+  // expected-error @+1 {{takes chunk 4, but there are 4}}
+  %0 = ncclx.await %f chunk %c4 of 4 dim 0 : !ncclx.future<tensor<4xf32>> -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c2_negative(%f: !ncclx.future<tensor<4xf32>>) {
+  %c = arith.constant -1 : index
+  // expected-error @+1 {{takes chunk -1, but there are 4}}
+  %0 = ncclx.await %f chunk %c of 4 dim 0 : !ncclx.future<tensor<4xf32>> -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c3_none(%f: !ncclx.future<tensor<4xf32>>, %i: index) {
+  // expected-error @+1 {{needs at least 1 chunk, but has 0}}
+  %0 = ncclx.await %f chunk %i of 0 dim 0 : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c4_dim(%f: !ncclx.future<tensor<4xf32>>, %i: index) {
+  // expected-error @+1 {{takes chunks of dimension 1, but the operand has rank 1}}
+  %0 = ncclx.await %f chunk %i of 4 dim 1 : !ncclx.future<tensor<4xf32>> -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c5_even(%f: !ncclx.future<tensor<8xf32>>, %i: index) {
+  // expected-error @+1 {{takes a chunk of type 'tensor<2xf32>', but the result is 'tensor<?xf32>'}}
+  %0 = ncclx.await %f chunk %i of 4 dim 0 : !ncclx.future<tensor<8xf32>> -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c5_uneven(%f: !ncclx.future<tensor<7xf32>>, %i: index) {
+  // expected-error @+1 {{takes a chunk of type 'tensor<?xf32>', but the result is 'tensor<2xf32>'}}
+  %0 = ncclx.await %f chunk %i of 4 dim 0 : !ncclx.future<tensor<7xf32>> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c5_view(%t: !ncclx.token, %m: memref<8xf32>, %i: index) {
+  // expected-error @+1 {{takes a chunk of type 'memref<2xf32, strided<[1], offset: ?>>', but the result is 'memref<2xf32>'}}
+  %0 = ncclx.finish_chunk %t, %m[%i] of 4 dim 0 : memref<8xf32> -> memref<2xf32>
+  return
+}
+
+// -----
+
+func.func @chunk_c6_dynamic(%f: !ncclx.future<tensor<?xf32>>, %i: index) {
+  // expected-error @+1 {{needs a static shape to cut, but found 'tensor<?xf32>'}}
+  %0 = ncclx.await %f chunk %i of 4 dim 0 : !ncclx.future<tensor<?xf32>> -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @finish_c1_tensor(%t: !ncclx.token, %r: tensor<4xf32>) {
+  // expected-error @+1 {{needs a result of type 'tensor<4xf32>'}}
+  ncclx.finish %t, %r : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @finish_c1_memref(%t: !ncclx.token, %r: memref<4xf32>) {
+  // expected-error @+1 {{on memrefs has no result, but found one of type 'tensor<4xf32>'}}
+  %0 = ncclx.finish %t, %r : memref<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @finish_c2_mixed(%t: !ncclx.token, %r: memref<4xf32>, %k: tensor<4xf32>) {
+  // expected-error @+1 {{keeps 'tensor<4xf32>' beside 'memref<4xf32>': expected all tensors or all memrefs}}
+  ncclx.finish %t, %r keeping(%k : tensor<4xf32>) : memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @call_c1_undefined(%a: tensor<4xf32>) {
+  // expected-error @+1 {{callee @kernel is not defined}}
+  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{defined here}}
+func.func private @kernel(tensor<4xf32>) -> tensor<4xf32>
+func.func @call_c1_no_body(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs a func.func with a body, but @kernel is only declared}}
+  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{defined here}}
+func.func private @kernel(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }
+func.func @call_c2_type(%a: tensor<5xf32>) {
+  // expected-error @+1 {{calls a function of type '(tensor<5xf32>) -> tensor<5xf32>', but @kernel has type '(tensor<4xf32>) -> tensor<4xf32>'}}
+  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<5xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: tensor<4xf32>) { return }
+func.func @call_c3_nothing(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs results (on tensors) or outs (on memrefs)}}
+  ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: tensor<4xf32>, %m: memref<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }
+func.func @call_c3_both(%a: tensor<4xf32>, %m: memref<4xf32>) {
+  // expected-error @+1 {{has results and outs, expected one of them}}
+  %0 = ncclx.call @kernel(%a) outs(%m : memref<4xf32>) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: memref<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+func.func @call_c3_mixed(%m: memref<4xf32>) {
+  // expected-error @+1 {{takes scalars and tensors, but found 'memref<4xf32>'}}
+  %0 = ncclx.call @kernel(%m) {flops = 1, bytes = 1, sms = 1} : (memref<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }
+func.func @call_c3_dynamic_result(%a: tensor<?xf32>) {
+  // expected-error @+1 {{needs results of static shape, but found 'tensor<?xf32>'}}
+  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func private @kernel(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }
+func.func @call_c4_negative(%a: tensor<4xf32>) {
+  // expected-error @+1 {{declares sms = -1, expected at least 0}}
+  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = -1} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument #0: "ncclx.uniform" must be a unit attribute, but is 1 : i64}}
+func.func private @uniform_value(%a: i1 {ncclx.uniform = 1})
+
+// -----
+
+// expected-error @+1 {{argument #0 has the unknown attribute "ncclx.unifrom"}}
+func.func private @uniform_typo(%a: i1 {ncclx.unifrom})

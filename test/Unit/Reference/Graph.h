@@ -9,16 +9,18 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
 
 namespace mlir::ncclx::test {
 
-/// A text whose function @f is interpreted, with inputs from a seed.
+/// A text whose function @f is interpreted, with inputs from a seed. `passes` may run before.
 class Graph {
 public:
-  Graph(const std::string &text, int64_t ranks, InterpreterOptions options = {})
+  Graph(const std::string &text, int64_t ranks, InterpreterOptions options = {},
+        void (*passes)(OpPassManager &) = nullptr)
       : ranks(ranks), handler(&context, [this](Diagnostic &diagnostic) {
           messages += diagnostic.str() + "\n";
           for (Diagnostic &note : diagnostic.getNotes())
@@ -30,6 +32,12 @@ public:
     module = parseSourceString<ModuleOp>(text, &context);
     if (!module)
       return;
+    if (passes) {
+      PassManager manager(&context);
+      passes(manager);
+      if (failed(manager.run(*module)))
+        return;
+    }
     auto result = Interpreter::create(*module, "f", ranks, options);
     if (failed(result))
       return;

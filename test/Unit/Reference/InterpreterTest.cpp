@@ -1,6 +1,7 @@
 //===- InterpreterTest.cpp - Every collective against index arithmetic ----===//
 #include "Graph.h"
 #include "HostCode.h"
+#include "ncclx/Transforms/Passes.h"
 
 #include <cmath>
 #include <thread>
@@ -247,9 +248,8 @@ TEST(Interpreter, GroupsOverAxes) {
   }
 }
 
-// An uneven gather, awaited by chunk in a loop: every chunk's sum, then the whole. The input stays.
-TEST(Interpreter, StartAndAwaitByChunk) {
-  Graph graph(grid(3) + R"(
+// An uneven gather, awaited by chunk in a loop: every chunk's sum, then the whole.
+const char *chunkedText = R"(
     func.func @f(%a: tensor<3x2xf32>) -> (tensor<3xf32>, tensor<7x2xf32>) {
       %zero = arith.constant 0 : index
       %one = arith.constant 1 : index
@@ -270,8 +270,10 @@ TEST(Interpreter, StartAndAwaitByChunk) {
       }
       %v = ncclx.await %f keeping(%a : tensor<3x2xf32>) : !ncclx.future<tensor<7x2xf32>> -> tensor<7x2xf32>
       return %sums, %v : tensor<3xf32>, tensor<7x2xf32>
-    })",
-              3);
+    })";
+
+TEST(Interpreter, StartAndAwaitByChunk) {
+  Graph graph(grid(3) + chunkedText, 3);
   ASSERT_EQ(graph.run(), "");
   for (int rank = 0; rank < 3; ++rank)
     for (int chunk = 0; chunk < 3; ++chunk) {
@@ -283,6 +285,55 @@ TEST(Interpreter, StartAndAwaitByChunk) {
       }
       EXPECT_EQ(graph.output<float>(rank, 0)[chunk], sum);
     }
+}
+
+// What ncclx-bufferize makes of it means the same: its results are arguments behind the others.
+TEST(Interpreter, BufferizedMeansTheSame) {
+  Graph graph(grid(3) + chunkedText, 3);
+  Graph buffers(grid(3) + chunkedText, 3, {}, buildBufferizePipeline);
+  ASSERT_EQ(graph.run(), "");
+  ASSERT_EQ(buffers.run(), "");
+  ASSERT_EQ(buffers.interpreter->getTypes().size(), graph.interpreter->getTypes().size());
+  for (auto [i, type] : llvm::enumerate(graph.interpreter->getTypes()))
+    for (int rank = 0; rank < 3; ++rank) {
+      Comparison result = compare(type, graph.input<void>(rank, i), buffers.input<void>(rank, i));
+      EXPECT_TRUE(result.equal()) << result.describe(type);
+    }
+}
+
+// Groups that overlap, 200 times round: no meeting takes a late rank of the one before.
+TEST(Interpreter, ManyMeetings) {
+  Graph graph(R"(
+    ncclx.grid @g ["dp" = 2, "tp" = 4]
+    func.func @f(%a: tensor<3xi32>) -> tensor<3xi32> {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %many = arith.constant 200 : index
+      %r = scf.for %i = %zero to %many step %one iter_args(%x = %a) -> (tensor<3xi32>) {
+        %m = ncclx.all_reduce %x max accumulate i32 order any over @g["dp"] : tensor<3xi32> -> tensor<3xi32>
+        %p = ncclx.permute %m shift 3 over @g["tp", "dp"] : tensor<3xi32> -> tensor<3xi32>
+        scf.yield %p : tensor<3xi32>
+      }
+      return %r : tensor<3xi32>
+    })",
+              8);
+  ASSERT_TRUE(graph.interpreter) << graph.messages;
+  ASSERT_EQ(graph.run(), "");
+  for (int i = 0; i < 3; ++i) {
+    std::vector<int32_t> x(8), y(8);
+    for (int rank = 0; rank < 8; ++rank)
+      x[rank] = graph.input<int32_t>(rank, 0)[i];
+    for (int turn = 0; turn < 200; ++turn) {
+      for (int rank = 0; rank < 8; ++rank) {
+        // Member m of the group over tp and dp is rank m/2 + 4*(m%2).
+        int member = rank % 4 * 2 + rank / 4;
+        y[(member + 3) % 8 / 2 + (member + 3) % 2 * 4] = std::max(x[rank % 4], x[rank % 4 + 4]);
+      }
+      x = y;
+    }
+    for (int rank = 0; rank < 8; ++rank)
+      EXPECT_EQ(graph.output<int32_t>(rank, 0)[i], x[rank]);
+  }
 }
 
 // The form after bufferization: views with offsets as input and destination, a token through a

@@ -82,7 +82,7 @@ static ParseResult parseAsync(OpAsmParser &parser, Type &token) {
 
 static void printAsync(OpAsmPrinter &printer, Operation *, Type token) {
   if (token)
-    printer << "async";
+    printer << " async";
 }
 
 static ParseResult parsePermuteMap(OpAsmParser &parser, IntegerAttr &shift,

@@ -47,26 +47,21 @@ struct F16 {
   explicit operator double() const { return value; }
 };
 
-template <typename T>
-constexpr bool isHalf = std::is_same_v<T, BF16> || std::is_same_v<T, F16>;
+template <typename T> constexpr bool isHalf = std::is_same_v<T, BF16> || std::is_same_v<T, F16>;
 
 /// Element to accumulation type and back. All pairs occur in a template, few in a program.
-template <typename To, typename From>
-To convert(From from) {
+template <typename To, typename From> To convert(From from) {
   if constexpr (std::is_same_v<To, From>)
     return from;
   else if constexpr (isHalf<From>)
     return convert<To>(static_cast<float>(from));
-  else if constexpr (isHalf<To> && std::is_integral_v<From>)
-    return To(static_cast<double>(from));
   else
     return static_cast<To>(from);
 }
 
 /// a op b, rounded to T. Integers wrap; min and max are IEEE 754-2019 minimum and maximum: a NaN
 /// wins, and -0 < +0.
-template <typename T>
-T combine(Reduction reduction, T a, T b) {
+template <typename T> T combine(Reduction reduction, T a, T b) {
   if constexpr (isHalf<T>) {
     return T(combine(reduction, static_cast<float>(a), static_cast<float>(b)));
   } else if constexpr (std::is_integral_v<T>) {
@@ -160,8 +155,7 @@ void reduce(const Collective &op, const std::vector<const void *> &in,
 }
 
 /// Calls `function` with a value of the C++ type of `element`.
-template <typename Function>
-void withElement(Element element, Function function) {
+template <typename Function> void withElement(Element element, Function function) {
   switch (element) {
   case Element::F32:
     return function(float());
@@ -249,7 +243,14 @@ void Collective::execute(const std::vector<const void *> &in,
   case ReduceScatter:
   case AllReduce:
     return withElement(element, [&](auto e) {
-      withElement(accumulate, [&](auto a) { reduce<decltype(e), decltype(a)>(*this, in, out); });
+      withElement(accumulate, [&](auto a) {
+        // The language allows the element type, or a wider one of its kind (reduction C1).
+        using E = decltype(e);
+        using A = decltype(a);
+        if constexpr (std::is_same_v<E, A> ||
+                      (std::is_integral_v<E> == std::is_integral_v<A> && sizeof(A) > sizeof(E)))
+          reduce<E, A>(*this, in, out);
+      });
     });
   }
 }

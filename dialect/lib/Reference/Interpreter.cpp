@@ -2,6 +2,7 @@
 #include "ncclx/Reference/Interpreter.h"
 
 #include "InterpreterLowering.h"
+#include "ncclx/Reference/Data.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -103,13 +104,6 @@ void runRank(RankState &state, void (*entry)(void **), void **buffers) {
   current = nullptr;
 }
 
-size_t sizeInBytes(Type type) {
-  auto shaped = dyn_cast<ShapedType>(type);
-  Type element = shaped ? shaped.getElementType() : type;
-  size_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return (bits + 7) / 8 * (shaped ? shaped.getNumElements() : 1);
-}
-
 } // namespace
 
 Interpreter::Interpreter() = default;
@@ -175,7 +169,7 @@ llvm::Error Interpreter::run(ArrayRef<std::vector<void *>> buffers) {
     for (size_t i = 0; i < numInputs; ++i) {
       if (!isa<TensorType>(types[i]))
         continue;
-      size_t bytes = sizeInBytes(types[i]);
+      size_t bytes = getDenseBytes(types[i]);
       void *copy = states[rank].arena.allocate(64, bytes);
       if (!copy)
         return fail("no memory for " + llvm::Twine(bytes) + " bytes");

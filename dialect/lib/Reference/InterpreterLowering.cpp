@@ -1,7 +1,8 @@
 //===- InterpreterLowering.cpp - ncclx to memrefs and calls ---------------===//
 //
-// On tensors, asynchrony is dropped: a future is its value and an await is nothing, so bufferization
-// is upstream's, with no buffer in flight. On memrefs a start does all the work, and a finish none.
+// On tensors, asynchrony is dropped: a future is its value and an await is nothing, so
+// bufferization is upstream's, with no buffer in flight. On memrefs a start does all the work, and
+// a finish none.
 //
 //===----------------------------------------------------------------------===//
 #include "InterpreterLowering.h"
@@ -19,6 +20,8 @@
 #include "mlir/Dialect/ControlFlow/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
@@ -55,8 +58,7 @@ std::string describe(Operation *op) {
   return text;
 }
 
-template <typename OpTy>
-SmallVector<OpTy> collect(ModuleOp module) {
+template <typename OpTy> SmallVector<OpTy> collect(ModuleOp module) {
   SmallVector<OpTy> ops;
   module.walk([&](OpTy op) { ops.push_back(op); });
   return ops;
@@ -149,8 +151,7 @@ Reduction reductionOf(ReductionKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
-template <typename OpTy>
-void describeReduction(OpTy op, Collective &result) {
+template <typename OpTy> void describeReduction(OpTy op, Collective &result) {
   result.reduction = reductionOf(op.getKind());
   result.accumulate = elementOf(op.getAccumulate());
   // `any` leaves the order open; here it is that of the members.
@@ -213,8 +214,8 @@ LogicalResult Lowering::addSites() {
     if (failed(collective))
       return failure();
     site.collective = std::move(*collective);
-    op->setDiscardableAttr(siteAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64),
-                                                      program.sites.size()));
+    op->setDiscardableAttr(
+        siteAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), program.sites.size()));
     program.sites.push_back(std::move(site));
   }
   return success();
@@ -253,7 +254,8 @@ Value Lowering::takeChunk(ImplicitLocOpBuilder &b, Operation *op, Value whole, V
     sizes[dim] = b.getIndexAttr(each);
   } else {
     start = arith::MinSIOp::create(b, start, index(rows));
-    Value end = arith::MinSIOp::create(b, arith::AddIOp::create(b, start, index(each)), index(rows));
+    Value end =
+        arith::MinSIOp::create(b, arith::AddIOp::create(b, start, index(each)), index(rows));
     sizes[dim] = arith::SubIOp::create(b, end, start).getResult();
   }
   offsets[dim] = start;
@@ -305,6 +307,11 @@ LogicalResult Lowering::bufferize() {
     tensors |= llvm::any_of(op->getResultTypes(), llvm::IsaPred<TensorType>);
   });
   if (tensors) {
+    // Upstream bufferizes no elementwise arith or math on tensors.
+    PassManager manager(module.getContext());
+    manager.addPass(createConvertElementwiseToLinalgPass());
+    if (failed(manager.run(module)))
+      return failure();
     bufferization::OneShotBufferizationOptions options;
     options.bufferizeFunctionBoundaries = true;
     options.setFunctionBoundaryTypeConversion(bufferization::LayoutMapOption::IdentityLayoutMap);
@@ -326,8 +333,7 @@ Value Lowering::makeDense(ImplicitLocOpBuilder &b, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   if (type.getLayout().isIdentity())
     return memref;
-  Value dense =
-      memref::AllocOp::create(b, MemRefType::get(type.getShape(), type.getElementType()));
+  Value dense = memref::AllocOp::create(b, MemRefType::get(type.getShape(), type.getElementType()));
   memref::CopyOp::create(b, memref, dense);
   return dense;
 }
@@ -357,8 +363,8 @@ LogicalResult Lowering::lowerBuffers() {
     // In place means in place: the two are one copy then.
     Value in = makeDense(b, op.getInput());
     Value out = op.getDest() == op.getInput() ? in : makeDense(b, op.getDest());
-    func::CallOp::create(
-        b, callback, ValueRange{arith::ConstantOp::create(b, site), address(in), address(out)});
+    func::CallOp::create(b, callback,
+                         ValueRange{arith::ConstantOp::create(b, site), address(in), address(out)});
     if (out != op.getDest()) {
       memref::CopyOp::create(b, out, op.getDest());
       memref::DeallocOp::create(b, out);
@@ -432,9 +438,16 @@ LogicalResult Lowering::run(StringRef function) {
 
 } // namespace
 
-FailureOr<LoweredProgram> mlir::ncclx::reference::lowerForInterpreter(ModuleOp module,
-                                                                      StringRef function,
-                                                                      int64_t ranks) {
+FailureOr<LoweredProgram>
+mlir::ncclx::reference::lowerForInterpreter(ModuleOp module, StringRef function, int64_t ranks) {
+  // The caller's context may have met none of these yet.
+  DialectRegistry registry;
+  registerInterpreterDialects(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  module.getContext()
+      ->loadDialect<NCCLXDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+                    func::FuncDialect, linalg::LinalgDialect, memref::MemRefDialect,
+                    tensor::TensorDialect>();
   Lowering lowering(module, ranks);
   if (failed(lowering.run(function)))
     return failure();

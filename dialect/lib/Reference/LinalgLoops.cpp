@@ -6,14 +6,16 @@
 //   * reduction dimensions keep their order among themselves and run from 0 up, one after the other
 //     for each element of the output: that fixes every float sum;
 //   * in a contraction the output's last dimension runs innermost (m, k, n for a matmul), which
-//     LLVM vectorises without changing a sum; an operand that would then be read with a stride, and
-//     is read more than once, is packed first (a copy: no value changes);
+//     LLVM vectorises without changing a sum; an operand that is read there more than once is
+//     packed first if it would be read with a stride, or is only read to be widened (no value
+//     changes);
 //   * some rows of the output are worked on together (unroll and jam of a parallel loop): each
 //     element still sums in the same order.
 //
 //===----------------------------------------------------------------------===//
 #include "HostLowering.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -32,6 +34,19 @@ std::optional<unsigned> positionOf(AffineMap map, unsigned dim) {
     if (auto d = dyn_cast<AffineDimExpr>(expr); d && d.getPosition() == dim)
       return position;
   return std::nullopt;
+}
+
+/// The type that the body widens input `number` to, if it does nothing else with it.
+Type widenedType(linalg::GenericOp op, unsigned number) {
+  BlockArgument argument = op.getBody()->getArgument(number);
+  Type type;
+  for (Operation *user : argument.getUsers()) {
+    auto extension = dyn_cast<arith::ExtFOp>(user);
+    if (!extension || (type && type != extension.getType()))
+      return Type();
+    type = extension.getType();
+  }
+  return type;
 }
 
 /// How a contraction's loops are ordered.
@@ -63,12 +78,15 @@ std::optional<ContractionPlan> planContraction(linalg::GenericOp op) {
     AffineMap map = op.getMatchingIndexingMap(input);
     reused |= llvm::any_of(parallel, [&](unsigned dim) { return !positionOf(map, dim); });
     std::optional<unsigned> position = positionOf(map, inner);
-    if (!position || *position + 1 == map.getNumResults())
+    if (!position)
       continue;
-    // A strided read in the innermost loop; worth a copy only if another loop reads it again.
-    if (llvm::all_of(parallel, [&](unsigned dim) { return positionOf(map, dim).has_value(); }))
+    bool again =
+        llvm::any_of(parallel, [&](unsigned dim) { return !positionOf(map, dim).has_value(); });
+    bool strided = *position + 1 != map.getNumResults();
+    if (strided && !again)
       return std::nullopt;
-    plan.packed.push_back(input->getOperandNumber());
+    if (strided || (again && widenedType(op, input->getOperandNumber())))
+      plan.packed.push_back(input->getOperandNumber());
   }
   if (!reused)
     return std::nullopt;
@@ -80,37 +98,56 @@ std::optional<ContractionPlan> planContraction(linalg::GenericOp op) {
   return plan;
 }
 
-/// Copies operand `number` into a buffer whose last dimension is the iterator `inner`. Returns the
-/// buffer.
+/// Copies operand `number` into a buffer whose last dimension is the iterator `inner`, widened as
+/// the body would. Returns the buffer.
 Value packOperand(IRRewriter &rewriter, linalg::GenericOp op, unsigned number, unsigned inner) {
+  Location loc = op.getLoc();
   OpOperand &operand = op->getOpOperand(number);
   AffineMap map = op.getMatchingIndexingMap(&operand);
   auto type = cast<MemRefType>(operand.get().getType());
-  SmallVector<int64_t> order;
-  unsigned last = *positionOf(map, inner);
-  for (unsigned i = 0; i < map.getNumResults(); ++i)
-    if (i != last)
-      order.push_back(i);
-  order.push_back(last);
+  unsigned rank = map.getNumResults(), last = *positionOf(map, inner);
 
+  // Dimension i of the buffer is dimension source(i) of the operand.
+  auto source = [&](unsigned i) { return i + 1 == rank ? last : i < last ? i : i + 1; };
   SmallVector<int64_t> shape;
   SmallVector<Value> sizes;
-  SmallVector<AffineExpr> results;
-  for (int64_t i : order) {
-    shape.push_back(type.getDimSize(i));
-    if (type.isDynamicDim(i))
-      sizes.push_back(memref::DimOp::create(rewriter, op.getLoc(), operand.get(), i));
-    results.push_back(map.getResult(i));
+  SmallVector<AffineExpr> results, from(rank);
+  for (unsigned i = 0; i < rank; ++i) {
+    shape.push_back(type.getDimSize(source(i)));
+    if (type.isDynamicDim(source(i)))
+      sizes.push_back(memref::DimOp::create(rewriter, loc, operand.get(), source(i)));
+    results.push_back(map.getResult(source(i)));
+    from[source(i)] = rewriter.getAffineDimExpr(i);
   }
-  Value packed = memref::AllocOp::create(rewriter, op.getLoc(),
-                                         MemRefType::get(shape, type.getElementType()), sizes);
-  auto copy = linalg::TransposeOp::create(rewriter, op.getLoc(), operand.get(), packed, order);
+  Type widened = widenedType(op, number);
+  Type element = widened ? widened : type.getElementType();
+  Value packed = memref::AllocOp::create(rewriter, loc, MemRefType::get(shape, element), sizes);
+  auto copy = linalg::GenericOp::create(
+      rewriter, loc, operand.get(), packed,
+      ArrayRef<AffineMap>{AffineMap::get(rank, 0, from, op.getContext()),
+                          rewriter.getMultiDimIdentityMap(rank)},
+      SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+      [&](OpBuilder &b, Location loc, ValueRange values) {
+        Value value = values[0];
+        if (widened)
+          value = arith::ExtFOp::create(b, loc, widened, value);
+        linalg::YieldOp::create(b, loc, value);
+      });
+  rewriter.setInsertionPoint(copy);
   (void)linalg::linalgOpToLoops(rewriter, cast<linalg::LinalgOp>(copy.getOperation()));
   rewriter.eraseOp(copy);
+  rewriter.setInsertionPoint(op);
+
   operand.set(packed);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   maps[number] = AffineMap::get(map.getNumDims(), map.getNumSymbols(), results, op.getContext());
   op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+  if (widened) {
+    BlockArgument argument = op.getBody()->getArgument(number);
+    for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
+      rewriter.replaceOp(user, argument);
+    argument.setType(widened);
+  }
   return packed;
 }
 

@@ -34,7 +34,8 @@ struct OneShotBufferizeModule : ncclx::impl::OneShotBufferizeModuleBase<OneShotB
     arith::registerBufferizableOpInterfaceExternalModels(registry);
     bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
     linalg::registerBufferizableOpInterfaceExternalModels(registry);
-    memref::registerAllocationOpInterfaceExternalModels(registry); // kernels' results are hoisted by it
+    memref::registerAllocationOpInterfaceExternalModels(
+        registry); // kernels' results are hoisted by it
     scf::registerBufferizableOpInterfaceExternalModels(registry);
     tensor::registerBufferizableOpInterfaceExternalModels(registry);
   }

@@ -145,9 +145,9 @@ LogicalResult Verifier::verifyFutures(Operation *op) {
     return success();
   if (isa<FunctionOpInterface>(op))
     return op->emitOpError("takes a future, which cannot leave the function it was started in");
-  if (!isa<StartOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(
-          op))
-    return op->emitOpError("gives a future, but only ncclx.start and structured control flow may");
+  if (!isa<StartOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(op))
+    return op->emitOpError(
+        "gives a future, but only ncclx.start, scf.if, index_switch, for and while may");
   bool ok = true;
   for (Value future : futures)
     ok &= succeeded(verifyTakenOnce(future, "future", "awaited", classifyFuture));

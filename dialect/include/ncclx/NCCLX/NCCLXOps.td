@@ -57,7 +57,7 @@ class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
   let results = (outs Optional<AnyRankedTensor>:$result, Optional<NCCLX_TokenType>:$token); // collective C3, C5
   let assemblyFormat = "$input " # words # [{
     `over` $grid `` $axes (`algorithm` $algorithm^)? (`into` `(` $dest^ `:` type($dest) `)`)?
-    custom<Async>(type($token)) attr-dict `:` type($input) (`->` type($result)^)?
+    `` custom<Async>(type($token)) attr-dict `:` type($input) (`->` type($result)^)?
   }];
   let hasVerifier = 1;
   let extraClassDefinition = [{

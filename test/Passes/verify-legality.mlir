@@ -1,0 +1,271 @@
+// RUN: ncclx-opt %s --ncclx-verify-legality --split-input-file --verify-diagnostics
+
+ncclx.grid @g ["tp" = 4]
+
+// The condition is computed, and loaded in the end.
+func.func @legality_l3_chain(%a: tensor<4xf32>, %m: memref<4xindex>, %n: index {ncclx.uniform}) {
+  // expected-note @+1 {{which is a result of this 'memref.load', and may differ between ranks}}
+  %0 = memref.load %m[%n] : memref<4xindex>
+  // expected-note @+1 {{which is a result of this 'arith.addi'}}
+  %1 = arith.addi %0, %n : index
+  // expected-note @+1 {{which is a result of this 'arith.cmpi'}}
+  %2 = arith.cmpi slt, %1, %n : index
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %2 {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// expected-note @+1 {{which is argument #1, not marked {ncclx.uniform}}}
+func.func @legality_l3_bound(%a: tensor<4xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-note @+1 {{this 'scf.for' depends on a value}}
+  scf.for %i = %c0 to %n step %c1 {
+    %f = ncclx.start {
+      // expected-error @+1 {{is under control flow that may differ between ranks}}
+      %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+      ncclx.yield %r : tensor<4xf32>
+    } : !ncclx.future<tensor<4xf32>>
+    %v = ncclx.await %f : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// Uniform at first, but not when it comes round: the number of rounds of the inner loop differs.
+// expected-note @+1 {{which is argument #1, not marked {ncclx.uniform}}}
+func.func @legality_l3_carried(%a: tensor<4xf32>, %d: index, %n: index {ncclx.uniform}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-note @+1 {{which is argument #1 of this 'scf.for'}}
+  %x = scf.for %i = %c0 to %n step %c1 iter_args(%u = %c1) -> index {
+    // expected-note @+1 {{this 'scf.for' depends on a value}}
+    scf.for %j = %c0 to %u step %c1 {
+      // expected-error @+1 {{is under control flow that may differ between ranks}}
+      %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    }
+    // expected-note @+1 {{which is a result of this 'arith.addi'}}
+    %w = arith.addi %u, %d : index
+    scf.yield %w : index
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// Almost: the same with an argument that is marked; and all kinds of control flow.
+func.func @uniform(%a: tensor<4xf32>, %d: index {ncclx.uniform}, %n: index {ncclx.uniform}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = scf.for %i = %c0 to %n step %c1 iter_args(%u = %c1) -> index {
+    scf.for %j = %c0 to %u step %c1 {
+      %p = arith.cmpi slt, %j, %i : index
+      scf.if %p {
+        %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+      }
+    }
+    %w = arith.addi %u, %d : index
+    scf.yield %w : index
+  }
+  %y = scf.while (%k = %x) : (index) -> index {
+    %p = arith.cmpi sgt, %k, %c0 : index
+    scf.condition(%p) %k : index
+  } do {
+  ^bb0(%k: index):
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    %w = arith.subi %k, %c1 : index
+    scf.yield %w : index
+  }
+  scf.index_switch %y
+  case 0 {
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    scf.yield
+  }
+  default {
+  }
+  scf.execute_region {
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    scf.yield
+  }
+  return
+}
+
+// Almost: a condition that differs is fine where nothing communicates, an await included.
+func.func @not_uniform_without_communication(%a: tensor<4xf32>, %p: i1) -> tensor<4xf32> {
+  %f = ncclx.start {
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %r : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  %v = scf.if %p -> tensor<4xf32> {
+    %x = ncclx.await %f : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+    scf.yield %x : tensor<4xf32>
+  } else {
+    %x = ncclx.await %f : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+    %y = arith.addf %x, %x : tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
+  }
+  return %v : tensor<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+func.func @legality_l3_while(%a: tensor<4xf32>, %m: memref<i1>) {
+  // expected-note @+1 {{this 'scf.while' depends on a value}}
+  scf.while : () -> () {
+    // expected-note @+1 {{which is a result of this 'memref.load', and may differ between ranks}}
+    %p = memref.load %m[] : memref<i1>
+    scf.condition(%p)
+  } do {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// The result of a branch under a condition that differs.
+// expected-note @+1 {{which is argument #1, not marked {ncclx.uniform}}}
+func.func @legality_l3_result_of_branch(%a: tensor<4xf32>, %p: i1) {
+  %true = arith.constant true
+  %false = arith.constant false
+  // expected-note @+1 {{which is a result of this 'scf.if'}}
+  %q = scf.if %p -> i1 {
+    scf.yield %true : i1
+  } else {
+    scf.yield %false : i1
+  }
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %q {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// What is computed from a tensor that differs, by linalg.
+// expected-note @+1 {{which is argument #0, not marked {ncclx.uniform}}}
+func.func @legality_l3_linalg(%a: tensor<4xf32>) {
+  %e = arith.constant dense<0.0> : tensor<f32>
+  %zero = arith.constant 0.0 : f32
+  // expected-note @+1 {{which is a result of this 'linalg.reduce'}}
+  %s = linalg.reduce ins(%a : tensor<4xf32>) outs(%e : tensor<f32>) dimensions = [0]
+    (%x: f32, %y: f32) {
+      %z = arith.addf %x, %y : f32
+      linalg.yield %z : f32
+    }
+  // expected-note @+1 {{which is a result of this 'tensor.extract'}}
+  %v = tensor.extract %s[] : tensor<f32>
+  // expected-note @+1 {{which is a result of this 'arith.cmpf'}}
+  %p = arith.cmpf olt, %v, %zero : f32
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %p {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+func.func @legality_l1_blocks(%a: tensor<4xf32>, %p: i1 {ncclx.uniform}) {
+  cf.cond_br %p, ^bb1, ^bb2
+^bb1:
+  // expected-error @+1 {{communicates in unstructured control flow, which may differ between ranks}}
+  %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  cf.br ^bb2
+^bb2:
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+func.func @legality_l2_parallel(%a: tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-note @+1 {{here}}
+  scf.parallel (%i) = (%c0) to (%c1) step (%c1) {
+    // expected-error @+1 {{communicates inside 'scf.parallel', which gives its rounds no order}}
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+func.func private @inner(%a: tensor<4xf32>) {
+  %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+func.func private @outer(%a: tensor<4xf32>) {
+  func.call @inner(%a) : (tensor<4xf32>) -> ()
+  return
+}
+func.func private @quiet(%a: tensor<4xf32>) {
+  return
+}
+// expected-note @+1 {{which is argument #1, not marked {ncclx.uniform}}}
+func.func @legality_l4_call(%a: tensor<4xf32>, %p: i1) {
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %p {
+    func.call @quiet(%a) : (tensor<4xf32>) -> ()
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    func.call @outer(%a) : (tensor<4xf32>) -> ()
+  }
+  return
+}
+
+// -----
+
+func.func private @callee(%n: index {ncclx.uniform}) {
+  return
+}
+// expected-note @+1 {{which is argument #0, not marked {ncclx.uniform}}}
+func.func @legality_l5_argument(%n: index, %u: index {ncclx.uniform}) {
+  func.call @callee(%u) : (index) -> ()
+  // expected-error @+1 {{passes as argument #0, which @callee marks {ncclx.uniform}, a value that may differ between ranks}}
+  func.call @callee(%n) : (index) -> ()
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// expected-note @+1 {{this one}}
+func.func private @kernel(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func @legality_l6_kernel(%a: tensor<4xf32>) {
+  // expected-error @+1 {{runs a kernel that communicates}}
+  %r = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -254,21 +254,21 @@ func.func @layer_backward(
   %dy1.z = linalg.fill ins(%zero : f32) outs(%dy1.e : tensor<32xf32>) -> tensor<32xf32>
   %dy1.dot = linalg.generic {indexing_maps = [#id, #id, #col, #row], iterator_types = ["parallel", "reduction"]}
       ins(%dln2, %x2, %gamma2 : tensor<32x512xbf16>, tensor<32x512xbf16>, tensor<512xbf16>) outs(%dy1.z : tensor<32xf32>) {
-    ^bb0(%d: bf16, %v: bf16, %w: bf16, %acc: f32):
+    ^bb0(%d: bf16, %in: bf16, %w: bf16, %acc: f32):
       %d32 = arith.extf %d : bf16 to f32
-      %v32 = arith.extf %v : bf16 to f32
+      %in32 = arith.extf %in : bf16 to f32
       %w32 = arith.extf %w : bf16 to f32
       %dw = arith.mulf %d32, %w32 : f32
-      %dwx = arith.mulf %dw, %v32 : f32
+      %dwx = arith.mulf %dw, %in32 : f32
       %s = arith.addf %acc, %dwx : f32
       linalg.yield %s : f32
   } -> tensor<32xf32>
   %dy1.dest = tensor.empty() : tensor<32x512xbf16>
   %dy1 = linalg.generic {indexing_maps = [#id, #id, #col, #row, #row, #id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%dln2, %x2, %gamma2, %rinv2, %dy1.dot, %dy2 : tensor<32x512xbf16>, tensor<32x512xbf16>, tensor<512xbf16>, tensor<32xf32>, tensor<32xf32>, tensor<32x512xbf16>) outs(%dy1.dest : tensor<32x512xbf16>) {
-    ^bb0(%d: bf16, %v: bf16, %w: bf16, %r: f32, %dot: f32, %skip: bf16, %y: bf16):
+    ^bb0(%d: bf16, %in: bf16, %w: bf16, %r: f32, %dot: f32, %skip: bf16, %y: bf16):
       %d32 = arith.extf %d : bf16 to f32
-      %v32 = arith.extf %v : bf16 to f32
+      %in32 = arith.extf %in : bf16 to f32
       %w32 = arith.extf %w : bf16 to f32
       %s32 = arith.extf %skip : bf16 to f32
       %dw = arith.mulf %d32, %w32 : f32
@@ -277,7 +277,7 @@ func.func @layer_backward(
       %r3 = arith.mulf %r2, %r : f32
       %mean = arith.divf %dot, %hidden : f32
       %pull = arith.mulf %mean, %r3 : f32
-      %through = arith.mulf %v32, %pull : f32
+      %through = arith.mulf %in32, %pull : f32
       %g = arith.subf %direct, %through : f32
       %sum = arith.addf %g, %s32 : f32
       %b = arith.truncf %sum : f32 to bf16
@@ -287,11 +287,11 @@ func.func @layer_backward(
   %dgamma2.z = linalg.fill ins(%zero : f32) outs(%dgamma2.e : tensor<512xf32>) -> tensor<512xf32>
   %dgamma2.part = linalg.generic {indexing_maps = [#id, #id, #row, #col], iterator_types = ["reduction", "parallel"]}
       ins(%dln2, %x2, %rinv2 : tensor<32x512xbf16>, tensor<32x512xbf16>, tensor<32xf32>) outs(%dgamma2.z : tensor<512xf32>) {
-    ^bb0(%d: bf16, %v: bf16, %r: f32, %acc: f32):
+    ^bb0(%d: bf16, %in: bf16, %r: f32, %acc: f32):
       %d32 = arith.extf %d : bf16 to f32
-      %v32 = arith.extf %v : bf16 to f32
-      %vr = arith.mulf %v32, %r : f32
-      %p = arith.mulf %d32, %vr : f32
+      %in32 = arith.extf %in : bf16 to f32
+      %inr = arith.mulf %in32, %r : f32
+      %p = arith.mulf %d32, %inr : f32
       %s = arith.addf %acc, %p : f32
       linalg.yield %s : f32
   } -> tensor<512xf32>
@@ -348,21 +348,21 @@ func.func @layer_backward(
   %dx.z = linalg.fill ins(%zero : f32) outs(%dx.e : tensor<32xf32>) -> tensor<32xf32>
   %dx.dot = linalg.generic {indexing_maps = [#id, #id, #col, #row], iterator_types = ["parallel", "reduction"]}
       ins(%dln1, %x1, %gamma1 : tensor<32x512xbf16>, tensor<32x512xbf16>, tensor<512xbf16>) outs(%dx.z : tensor<32xf32>) {
-    ^bb0(%d: bf16, %v: bf16, %w: bf16, %acc: f32):
+    ^bb0(%d: bf16, %in: bf16, %w: bf16, %acc: f32):
       %d32 = arith.extf %d : bf16 to f32
-      %v32 = arith.extf %v : bf16 to f32
+      %in32 = arith.extf %in : bf16 to f32
       %w32 = arith.extf %w : bf16 to f32
       %dw = arith.mulf %d32, %w32 : f32
-      %dwx = arith.mulf %dw, %v32 : f32
+      %dwx = arith.mulf %dw, %in32 : f32
       %s = arith.addf %acc, %dwx : f32
       linalg.yield %s : f32
   } -> tensor<32xf32>
   %dx.dest = tensor.empty() : tensor<32x512xbf16>
   %dx = linalg.generic {indexing_maps = [#id, #id, #col, #row, #row, #id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%dln1, %x1, %gamma1, %rinv1, %dx.dot, %dy1 : tensor<32x512xbf16>, tensor<32x512xbf16>, tensor<512xbf16>, tensor<32xf32>, tensor<32xf32>, tensor<32x512xbf16>) outs(%dx.dest : tensor<32x512xbf16>) {
-    ^bb0(%d: bf16, %v: bf16, %w: bf16, %r: f32, %dot: f32, %skip: bf16, %y: bf16):
+    ^bb0(%d: bf16, %in: bf16, %w: bf16, %r: f32, %dot: f32, %skip: bf16, %y: bf16):
       %d32 = arith.extf %d : bf16 to f32
-      %v32 = arith.extf %v : bf16 to f32
+      %in32 = arith.extf %in : bf16 to f32
       %w32 = arith.extf %w : bf16 to f32
       %s32 = arith.extf %skip : bf16 to f32
       %dw = arith.mulf %d32, %w32 : f32
@@ -371,7 +371,7 @@ func.func @layer_backward(
       %r3 = arith.mulf %r2, %r : f32
       %mean = arith.divf %dot, %hidden : f32
       %pull = arith.mulf %mean, %r3 : f32
-      %through = arith.mulf %v32, %pull : f32
+      %through = arith.mulf %in32, %pull : f32
       %g = arith.subf %direct, %through : f32
       %sum = arith.addf %g, %s32 : f32
       %b = arith.truncf %sum : f32 to bf16
@@ -381,11 +381,11 @@ func.func @layer_backward(
   %dgamma1.z = linalg.fill ins(%zero : f32) outs(%dgamma1.e : tensor<512xf32>) -> tensor<512xf32>
   %dgamma1.part = linalg.generic {indexing_maps = [#id, #id, #row, #col], iterator_types = ["reduction", "parallel"]}
       ins(%dln1, %x1, %rinv1 : tensor<32x512xbf16>, tensor<32x512xbf16>, tensor<32xf32>) outs(%dgamma1.z : tensor<512xf32>) {
-    ^bb0(%d: bf16, %v: bf16, %r: f32, %acc: f32):
+    ^bb0(%d: bf16, %in: bf16, %r: f32, %acc: f32):
       %d32 = arith.extf %d : bf16 to f32
-      %v32 = arith.extf %v : bf16 to f32
-      %vr = arith.mulf %v32, %r : f32
-      %p = arith.mulf %d32, %vr : f32
+      %in32 = arith.extf %in : bf16 to f32
+      %inr = arith.mulf %in32, %r : f32
+      %p = arith.mulf %d32, %inr : f32
       %s = arith.addf %acc, %p : f32
       linalg.yield %s : f32
   } -> tensor<512xf32>

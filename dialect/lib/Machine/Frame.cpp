@@ -187,15 +187,20 @@ Resolve Frame::resolve(const Access &access, uint32_t me, Box &box) const {
   }
   if (!space.resident)
     return Resolve::Ok;
-  int64_t own = representative ? 0 : coordinate(box.owner, *space.dims.front().axis);
-  if (box.path.empty() && box.count < 0 && access.count < 0) {
-    box.path.push_back(own);
-    box.ownPiece = true;
-  }
-  if (box.path.empty() || box.path.front() != own) {
+  // What a rank stores of a resident space is its own piece and fills the window: the box is the
+  // whole window, so that an access through another space meets the same bytes.
+  bool whole = box.path.empty() && access.count < 0;
+  bool own = whole || (box.path.size() == space.dims.size() && box.count < 0);
+  for (size_t i = 0; i < box.path.size() && own; ++i)
+    own = box.path[i] == (representative ? 0 : coordinate(box.owner, *space.dims[i].axis));
+  if (!own) {
     why = "only the own piece of a resident window has storage";
     return Resolve::Invalid;
   }
+  box.ownPiece = whole;
+  box.residentSpace = access.space;
+  box.space = 0;
+  box.path.clear();
   return Resolve::Ok;
 }
 

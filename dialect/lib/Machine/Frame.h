@@ -29,7 +29,8 @@ struct Box {
   unsigned window = 0, space = 0;
   Path path;
   int64_t first = 0, count = -1; ///< as in Access; -1 also where the interval is everything
-  bool ownPiece = false;         ///< the whole of a resident space: `path` is the own piece
+  bool ownPiece = false;         ///< the whole of a resident space: its own piece is meant
+  unsigned residentSpace = 0;    ///< meaningful when ownPiece
 };
 
 /// Resolved slots: linear indices in Schedule::slots[slots].

@@ -169,8 +169,10 @@ ValueRef Values::of(const ValueLabel &label, const Box &box, uint32_t me, int64_
   for (const Index &index : label.path)
     if (index.own && index.axis < 32)
       mentioned |= 1u << index.axis;
-  const std::vector<Dim> &dims = frame.dims(box);
-  for (size_t i = box.ownPiece ? 0 : box.path.size(); i < dims.size(); ++i)
+  const std::vector<Dim> &dims =
+      box.ownPiece ? frame.schedule.windows[box.window].spaces[box.residentSpace].dims
+                   : frame.dims(box);
+  for (size_t i = box.path.size(); i < dims.size(); ++i)
     if (dims[i].axis && *dims[i].axis < 32)
       mentioned |= 1u << *dims[i].axis;
   auto own = [&](unsigned axis, int64_t shift) {
@@ -185,8 +187,11 @@ ValueRef Values::of(const ValueLabel &label, const Box &box, uint32_t me, int64_
   for (const Index &index : label.path)
     out->label.push_back(index.own ? own(index.axis, index.value) : Component{-1, 0, index.value});
   if (box.ownPiece)
-    out->label.push_back({frame.representative ? static_cast<int32_t>(*dims[0].axis) : -1,
-                          frame.layoutOf(box.window, box.space, 0), box.path[0]});
+    for (const auto &[i, dim] : llvm::enumerate(dims)) {
+      Component piece = own(*dim.axis, 0);
+      piece.layout = frame.layoutOf(box.window, box.residentSpace, i);
+      out->label.push_back(piece);
+    }
   for (unsigned axis = 0; axis < grid.sizes.size() && axis < 32; ++axis)
     if (out->summed >> axis & 1) {
       uint32_t n = static_cast<uint32_t>(grid.sizes[axis]);

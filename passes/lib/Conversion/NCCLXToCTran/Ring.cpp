@@ -39,21 +39,23 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   auto part = [&](Value view, Value k) { // slot of the k-th transfer, k = 1, 2, ...
     return s.range(view, s.rem(s.sub(k, 1), slotsUsed));
   };
-  // The k-th put carries chunk x-k to the next member's slot for it.
-  auto send = [&](Value source, Value k, ValueRange after) {
-    Value granted = s.awaitReady(s.slot(credit), s.sub(k, slotsUsed), after, "await credit");
+  // The k-th put carries chunk x-k to the next member's slot for it, once `credits` slots have been
+  // freed in this run. A run starts in slot 0 whichever its last one ended in, so its first put
+  // waits for all credits of the runs before: none in this one.
+  auto send = [&](Value source, Value k, Value credits, ValueRange after) {
+    Value granted = s.awaitReady(s.slot(credit), credits, after, "await credit");
     SmallVector<Value> all(after);
     all.push_back(granted);
     return s.put(source, part(s.at(parts, next), k), s.slot(s.at(data, next)), all, "put part");
   };
   Value one = s.constant(1);
-  Value sent = send(chunk(one), one, start);
+  Value sent = send(chunk(one), one, s.constant(0), start);
   // Receive k brings chunk x-k-1; add the own contribution and pass it on.
   sent = s.loop(1, n - 1, sent, [&](Value k, Value before) {
     Value here = s.arrive(s.slot(data), k, {}, "await part");
     Value sum = s.reduce(c.reduce, c.accumulate, {part(parts, k), chunk(s.add(k, 1))},
                          part(parts, k), {here, start}, "add own");
-    Value passed = send(part(parts, k), s.add(k, 1), {sum});
+    Value passed = send(part(parts, k), s.add(k, 1), s.sub(k, slotsUsed - 1), {sum});
     // The slot is free again when what was in it has been passed on. The token of the put before
     // this one keeps every put's completion on the way to the exit.
     return s.signal(s.slot(s.at(credit, previous)), {passed, before}, s.controlLane(), "credit");

@@ -88,10 +88,18 @@ uint32_t KeyTable::landed(uint32_t owner, uint32_t slots, int64_t slot) {
   return key;
 }
 
+KeyTable::Shift &KeyTable::shiftBy(uint32_t d) {
+  if (!lastShift || lastD != d) {
+    lastShift = &shifts[d];
+    lastD = d;
+  }
+  return *lastShift;
+}
+
 uint32_t KeyTable::shift(uint32_t key, uint32_t d) {
   if (d == 0 || key == never)
     return key;
-  Shift &table = shifts[d];
+  Shift &table = shiftBy(d);
   constexpr uint32_t unknown = never - 1;
   if (key >= table.to.size())
     table.to.resize(std::max<size_t>(key + 1, keys.size()), unknown);
@@ -105,7 +113,7 @@ uint32_t KeyTable::shift(uint32_t key, uint32_t d) {
       moved.slot = frame.shiftSlot(moved.id, moved.slot, d);
     out = get(moved);
   }
-  shifts[d].to[key] = out;
+  table.to[key] = out; // the table's address is stable
   return out;
 }
 
@@ -116,7 +124,7 @@ void KeyTable::shift(const Clock &in, uint32_t d, Clock &out) {
   }
   if (!in.shared) {
     out.shared = nullptr;
-  } else if (Shift &cache = shifts[d]; cache.from == in.shared) {
+  } else if (Shift &cache = shiftBy(d); cache.from == in.shared) {
     out.shared = cache.result;
     dropped |= cache.lost;
   } else {
@@ -138,7 +146,7 @@ void KeyTable::shift(const Clock &in, uint32_t d, Clock &out) {
       counts[to] = std::max(counts[to], count);
     }
     dropped |= lost;
-    Shift &entry = shifts[d];
+    Shift &entry = shiftBy(d);
     entry.from = in.shared;
     entry.result = result;
     entry.lost = lost;
@@ -164,6 +172,7 @@ void KeyTable::setWindow(const llvm::DenseSet<uint32_t> &peers, unsigned widen) 
   windowed = true;
   window.clear();
   shifts.clear();
+  lastShift = nullptr;
   window.insert(0);
   for (uint32_t peer : peers) {
     window.insert(peer);

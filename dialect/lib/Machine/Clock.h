@@ -8,6 +8,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntrusiveRefCntPtr.h"
 
+#include <unordered_map>
+
 namespace mlir::ctran::machine {
 
 /// How many events of each key are known to be over; missing entries are 0.
@@ -95,7 +97,10 @@ private:
   const Frame &frame;
   std::vector<Key> keys;
   std::map<std::tuple<uint32_t, uint8_t, uint32_t, int64_t>, uint32_t> index;
-  llvm::DenseMap<uint32_t, Shift> shifts;
+  Shift &shiftBy(uint32_t d);
+  std::unordered_map<uint32_t, Shift> shifts;
+  Shift *lastShift = nullptr;
+  uint32_t lastD = 0;
   llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t, 4>> hidden; ///< Hidden keys, by owner
   bool windowed = false;
   llvm::DenseSet<uint32_t> window;

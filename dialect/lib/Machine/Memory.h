@@ -34,6 +34,17 @@ struct Piece {
 };
 using Pieces = llvm::SmallVector<Piece, 1>;
 
+/// Gives a box that is one value the pieces [0, count) of its next dimension.
+[[nodiscard]] bool splitPieces(const Frame &frame, const Values &values, const Box &source,
+                               int64_t count, Pieces &pieces);
+/// The sum of what several boxes hold. False: `why`, or nothing where they are split differently.
+[[nodiscard]] bool sumPieces(const Frame &frame, const Values &values,
+                             std::vector<Pieces> &sources, const std::vector<Box> &boxes,
+                             Pieces &out, std::string &why);
+/// Empty, or how what `box` holds differs from `want`.
+std::string checkLabel(const Frame &frame, const Values &values, const Pieces &pieces,
+                       const ValueRef &want, const Box &box);
+
 /// Why an access is refused.
 struct Refusal {
   Verdict verdict = Verdict::Ok;
@@ -45,7 +56,9 @@ struct Refusal {
 
 class WindowMemory {
 public:
-  WindowMemory(const Frame &frame, const Values &values) : frame(frame), values(values) {}
+  /// `checked` false: a plain memory, in which every access is allowed.
+  WindowMemory(const Frame &frame, const Values &values, bool checked = true)
+      : frame(frame), values(values), checked(checked) {}
 
   /// Reads `box` at `clock`, the read ending at `end`; fills `out` unless null (then values are
   /// only checked to be there). False: `refusal`.
@@ -85,6 +98,7 @@ private:
 
   const Frame &frame;
   const Values &values;
+  const bool checked;
   unsigned space = 0;
   bool entered = false;
   Node root;

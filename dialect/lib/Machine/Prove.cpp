@@ -91,14 +91,18 @@ static void checkSerialForm(const Frame &frame, const Scan &scanned, const Proof
   how.runs = 1;
   how.eventBudget = options.eventBudget;
   how.ordersOnly = true;
-  how.serialForm = true;
-  Stepper serial(frame, scanned, how);
-  if (serial.run()) {
-    result.serialForm = ProofResult::SerialForm::Holds;
-    return;
+  if (frame.representative) {
+    result.serialFormFailsAt = scanned.serialFormFailsAt;
+  } else {
+    how.serialForm = true;
+    Stepper serial(frame, scanned, how);
+    if (!serial.run())
+      result.serialFormFailsAt = serial.message;
   }
-  result.serialForm = ProofResult::SerialForm::Fails;
-  result.serialFormFailsAt = serial.message;
+  result.serialForm = result.serialFormFailsAt.empty() ? ProofResult::SerialForm::Holds
+                                                       : ProofResult::SerialForm::Fails;
+  if (result.serialForm == ProofResult::SerialForm::Holds)
+    return;
   if (!options.depth)
     return;
   how.serialForm = false;

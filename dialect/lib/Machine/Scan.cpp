@@ -22,6 +22,8 @@ Scan scan(const Frame &frame, int64_t budget) {
   const Schedule &schedule = frame.schedule;
   uint32_t processes = frame.representative ? 1 : frame.numRanks();
   std::vector<int64_t> point;
+  out.signals.resize(schedule.slots.size());
+  static const auto over = std::make_shared<char>();
   SlotRange range;
   Op op;
   auto notePeer = [&](const Peer &peer) {
@@ -60,11 +62,19 @@ Scan scan(const Frame &frame, int64_t budget) {
         for (const auto *list : {&op.reads, &op.writes})
           for (const Access &access : *list)
             notePeer(access.peer);
+      // With one process, the serial form is this very walk.
+      bool serial = frame.representative && out.serialFormFailsAt.empty();
+      if (serial) {
+        for (const TokenRef &token : op.after)
+          if (!token->state)
+            out.serialFormFailsAt = fmt::format("'{}' waits for a later op", where());
+        op.token->state = over;
+      }
       if (!op.slot)
         continue;
       if (frame.representative)
         notePeer(op.slot->peer);
-      if (op.kind == OpKind::Wait || schedule.slots[op.slot->slots].perRun >= 0)
+      if (op.kind == OpKind::Wait && !serial)
         continue;
       Resolve r = frame.resolve(*op.slot, rank, range);
       if (r != Resolve::Ok) {
@@ -73,9 +83,18 @@ Scan scan(const Frame &frame, int64_t budget) {
         out.message = fmt::format("'{}': {}", where(), frame.why);
         return out;
       }
-      auto &counts = out.perRun[{frame.representative ? 0 : range.owner, range.slots}];
-      for (int64_t i = 0; i < range.count; ++i)
-        ++counts[range.begin + i];
+      auto &counts = out.signals[range.slots];
+      uint32_t owner = frame.representative ? 0 : range.owner;
+      for (int64_t i = 0; i < range.count; ++i) {
+        int64_t slot = range.begin + i;
+        if (op.kind != OpKind::Wait)
+          ++counts[Scan::slotKey(owner, slot)];
+        else if (int64_t count = op.k > 0 ? counts.lookup(Scan::slotKey(owner, slot)) : op.k;
+                 count < op.k && out.serialFormFailsAt.empty())
+          out.serialFormFailsAt =
+              fmt::format("'{}' waits for {} >= {} on every rank, which has {}", where(),
+                          frame.describeSlot(range.slots, slot), op.k, count);
+      }
     }
     if (!stream) {
       out.verdict = Verdict::Invalid;

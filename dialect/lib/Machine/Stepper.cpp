@@ -69,8 +69,7 @@ Stepper::LaneState &Stepper::laneOf(Process &p, const Lane &lane) {
 int64_t Stepper::perRun(uint32_t owner, unsigned slots, int64_t index) const {
   if (schedule.slots[slots].perRun >= 0)
     return schedule.slots[slots].perRun;
-  auto it = scanned.perRun.find({owner, slots});
-  return it == scanned.perRun.end() ? 0 : it->second.lookup(index);
+  return scanned.signals[slots].lookup(Scan::slotKey(owner, index));
 }
 
 Stepper::SlotState &Stepper::slotState(Process &p, unsigned slots, int64_t generation,

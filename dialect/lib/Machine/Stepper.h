@@ -17,8 +17,13 @@ struct Scan {
   bool asymmetric = false, overBudget = false;
   int64_t events = 0;
   llvm::DenseSet<uint32_t> peers; ///< displacements, for one representative
-  /// Signals per run of the slots whose declaration does not say: (process, slots) -> by slot.
-  std::map<std::pair<uint32_t, unsigned>, llvm::DenseMap<int64_t, int64_t>> perRun;
+  /// Per Schedule::slots, signals of run 0: owner (0 for one representative) and slot -> number.
+  std::vector<llvm::DenseMap<uint64_t, int64_t>> signals;
+  static uint64_t slotKey(uint32_t owner, int64_t slot) {
+    return uint64_t(owner) << 32 | static_cast<uint64_t>(slot);
+  }
+  /// One representative, in issue order: the op at which the serial form stops; empty when it ends.
+  std::string serialFormFailsAt;
 };
 /// Stops once there are more than `budget` ops.
 Scan scan(const Frame &frame, int64_t budget);
@@ -78,10 +83,6 @@ private:
                              const Clock &clock, bool landing);
   [[nodiscard]] bool refused(const Refusal &refusal, const Box &box, const Who &who,
                              const char *what);
-  [[nodiscard]] bool sumPieces(std::vector<Pieces> &sources, Pieces &out,
-                               const std::vector<Box> &boxes, const Who &who);
-  [[nodiscard]] bool checkSink(const Pieces &pieces, const ValueRef &want, const Box &box,
-                               const Who &who);
   void complete(LaneState &lane, Queued &q, bool issueLane, bool local);
 
   Process &process(uint32_t owner);

@@ -52,95 +52,6 @@ bool Stepper::caller(Process &p, LaneState &lane, Queued &q, const Who &who) {
   return true;
 }
 
-/// Gives a box that is one value the pieces [0, count) of its next dimension.
-static bool expand(Pieces &pieces, const Box &source, int64_t count, const Frame &frame,
-                   const Values &values) {
-  Pieces out;
-  for (Piece &piece : pieces) {
-    if (!piece.sub.empty() && !piece.rest) {
-      out.push_back(std::move(piece));
-      continue;
-    }
-    size_t depth = source.path.size();
-    if (!piece.sub.empty() || depth >= frame.dims(source).size() || piece.rest)
-      return false;
-    for (int64_t i = 0; i < count; ++i)
-      out.push_back({Path{i}, values.child(piece.value, source, depth, i), false});
-  }
-  pieces = std::move(out);
-  return true;
-}
-
-bool Stepper::sumPieces(std::vector<Pieces> &sources, Pieces &out, const std::vector<Box> &boxes,
-                        const Who &who) {
-  auto less = [](const Piece &a, const Piece &b) {
-    return std::lexicographical_compare(a.sub.begin(), a.sub.end(), b.sub.begin(), b.sub.end());
-  };
-  size_t finest = 0;
-  for (size_t i = 1; i < sources.size(); ++i)
-    if (sources[i].size() > sources[finest].size())
-      finest = i;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    // A box that holds one value holds its parts.
-    if (sources[i].size() == 1 && sources[i][0].sub.empty() && sources[finest].size() > 1) {
-      Pieces split;
-      for (const Piece &piece : sources[finest]) {
-        ValueRef value = sources[i][0].value;
-        size_t depth = boxes[i].path.size();
-        for (int64_t index : piece.sub) {
-          if (depth >= frame.dims(boxes[i]).size())
-            return fail(Verdict::Undecided,
-                        fmt::format("{} adds differently split boxes", text(who)), &who);
-          value = values.child(value, boxes[i], depth++, index);
-        }
-        split.push_back({piece.sub, value, piece.rest});
-      }
-      sources[i] = std::move(split);
-    }
-    llvm::sort(sources[i], less);
-  }
-  out = sources[0];
-  for (size_t i = 1; i < sources.size(); ++i) {
-    if (sources[i].size() != out.size())
-      return fail(Verdict::Undecided, fmt::format("{} adds differently split boxes", text(who)),
-                  &who);
-    for (size_t j = 0; j < out.size(); ++j) {
-      const Piece &more = sources[i][j];
-      if (more.sub != out[j].sub || more.rest != out[j].rest)
-        return fail(Verdict::Undecided, fmt::format("{} adds differently split boxes", text(who)),
-                    &who);
-      std::string why;
-      ValueRef sum = values.sum(out[j].value, more.value, why);
-      if (!sum)
-        return fail(Verdict::Result, fmt::format("{} {}", text(who), why), &who);
-      out[j].value = sum;
-    }
-  }
-  return true;
-}
-
-bool Stepper::checkSink(const Pieces &pieces, const ValueRef &want, const Box &box,
-                        const Who &who) {
-  for (const Piece &piece : pieces) {
-    ValueRef expected = want;
-    size_t depth = box.path.size();
-    for (size_t i = 0; i < piece.sub.size(); ++i)
-      expected = values.child(expected, box, depth++,
-                              piece.sub[i] + (i == 0 && box.count >= 0 ? box.first : 0));
-    if (piece.value && sameValue(*piece.value, *expected))
-      continue;
-    Box cell = box;
-    cell.count = -1;
-    for (size_t i = 0; i < piece.sub.size(); ++i)
-      cell.path.push_back(piece.sub[i] + (i == 0 && box.count >= 0 ? box.first : 0));
-    return fail(Verdict::Result,
-                fmt::format("{}: {} holds {}, expected {}", text(who), frame.describe(cell),
-                            values.describe(piece.value), values.describe(expected)),
-                &who);
-  }
-  return true;
-}
-
 bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
   const Op &op = q.op;
   Clock &clock = lane.clock;
@@ -193,13 +104,17 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
         terms &= piece.value && piece.value->name < 0;
     if (terms)
       term = values.term(nextTerm++, p.rank, q.run);
-    else if (!sumPieces(sources, result, boxes, who))
-      return false;
+    else if (std::string why; !sumPieces(frame, values, sources, boxes, result, why))
+      return fail(why.empty() ? Verdict::Undecided : Verdict::Result,
+                  fmt::format("{} {}", text(who), why.empty() ? "adds differently split boxes" : why),
+                  &who);
     break;
   }
   case OpKind::Sink:
-    if (!checkSink(sources[0], values.of(op.label, boxes[0], p.rank, q.run, true), boxes[0], who))
-      return false;
+    if (std::string bad = checkLabel(frame, values, sources[0],
+                                     values.of(op.label, boxes[0], p.rank, q.run, true), boxes[0]);
+        !bad.empty())
+      return fail(Verdict::Result, fmt::format("{}: {}", text(who), bad), &who);
     break;
   case OpKind::Source:
     term = values.of(op.label, boxes[0], p.rank, q.run, false);
@@ -254,7 +169,7 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
         pieces.push_back({Path{j}, values.child(term, box, box.path.size(), box.first + j), false});
     } else {
       pieces = result;
-      if (box.count > 0 && !boxes.empty() && !expand(pieces, boxes[0], box.count, frame, values))
+      if (box.count > 0 && !boxes.empty() && !splitPieces(frame, values, boxes[0], box.count, pieces))
         return fail(Verdict::Undecided,
                     fmt::format("{} writes {}, an interval, from a box that has no such pieces",
                                 text(who), frame.describe(box)),

@@ -96,7 +96,7 @@ public:
     Op *made = generator.next();
     if (!made)
       return Result::End;
-    std::swap(op, *made);
+    op = std::move(*made);
     return Result::Op;
   }
 

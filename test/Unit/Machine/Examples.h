@@ -45,7 +45,7 @@ public:
     if (handle)
       handle.destroy();
   }
-  /// The next op, or null. It is the coroutine's own: swap it for another.
+  /// The next op, or null. It is the coroutine's own: move it away.
   Op *next() {
     handle.resume();
     return handle.done() ? nullptr : handle.promise().current;

@@ -85,7 +85,8 @@ struct ProofResult {
   enum class SerialForm : uint8_t { NotChecked, Holds, Fails } serialForm = SerialForm::NotChecked;
   std::string serialFormFailsAt;
 
-  /// Per Schedule::slots: signals per run (the largest of its slots) and lead (S20).
+  /// Per Schedule::slots: signals per run (the largest of its slots) and lead (S20). With one
+  /// representative the lead is an upper bound: its clocks forget what far ranks know.
   struct SlotUse {
     int64_t perRun = 0, lead = 0;
   };

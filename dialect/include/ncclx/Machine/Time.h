@@ -19,7 +19,8 @@ struct ResourceUse {
 
 /// What an op costs: `before` seconds of its own, then `work` units (bytes, seconds of a core, ...)
 /// at the max-min fair rate that `uses` and `maxRate` leave it, then `after` seconds. A remote
-/// write or notify lands `landing` seconds after that; the lane does not wait for it.
+/// write or notify lands `landing` seconds after that; the lane does not wait for it. An issue lane
+/// is free for its next op after `before`. Ops that share a resource count work in one unit.
 struct Cost {
   double before = 0, work = 0, after = 0, landing = 0;
   double maxRate = std::numeric_limits<double>::infinity(); ///< units a second

@@ -1,0 +1,552 @@
+//===- Data.cpp - A schedule executed in an adversarial order -----------------===//
+
+#include "ncclx/Machine/Data.h"
+
+#include "Stepper.h"
+
+#include "ncclx/Machine/Trace.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <random>
+
+namespace mlir::ctran::machine {
+
+namespace {
+
+/// What an access moves: symbols, or bytes.
+struct Blob {
+  Pieces pieces;
+  Box box;
+  std::vector<uint8_t> bytes;
+};
+
+class Executor {
+public:
+  Executor(const Schedule &schedule, const DataOptions &options)
+      : schedule(schedule), options(options), frame(schedule, false), values(frame),
+        random(options.seed) {}
+
+  DataResult run();
+
+private:
+  struct Waiting {
+    Op op;
+    int64_t run = 0;
+  };
+  struct Lanes {
+    uint32_t rank = 0;
+    Lane lane;
+    std::deque<Waiting> queue;
+    bool busy = false; ///< its head has begun and is not over
+  };
+  struct Slot {
+    int64_t count = 0, raised = 0;
+    std::vector<int64_t> early; ///< arrived out of order
+  };
+  /// Bytes on their way into a window.
+  struct Store {
+    Access access;
+    uint32_t rank = 0;
+    int64_t run = 0;
+    Blob blob;
+  };
+  struct Action {
+    std::function<void()> go;
+    bool matters = true; ///< has an effect on memory, or sees it
+  };
+
+  void stop(DataResult::Outcome outcome, std::string text) {
+    if (!result)
+      return;
+    result.outcome = outcome;
+    result.message = std::move(text);
+  }
+  bool load();
+  bool enabled(const Lanes &lanes);
+  void begin(Lanes &lanes);
+  /// Steps that commute with every other one: they change no memory, and only let more happen.
+  void settle();
+  void later(bool matters, std::function<void()> go) { pending.push_back({std::move(go), matters}); }
+  void issue(const std::shared_ptr<Waiting> &w, uint32_t rank);
+  std::string name(const Op &op, uint32_t rank, int64_t run) const;
+
+  Slot &slot(const SlotRange &range, int64_t i, int64_t run);
+  /// Sequence numbers of a notify, taken when its op is issued.
+  std::vector<int64_t> reserve(const SlotRef &ref, uint32_t rank, int64_t run);
+  void arrive(const SlotRef &ref, uint32_t rank, int64_t run, const std::vector<int64_t> &numbers);
+
+  Box resolved(const Access &access, uint32_t rank);
+  WindowMemory &memory(const Box &box, int64_t run);
+  std::vector<uint8_t> &bytes(uint32_t rank, unsigned window, int64_t run);
+  Blob read(const Access &access, uint32_t rank, int64_t run);
+  void store(const Store &store);
+  /// The values that an op writes, one blob per write.
+  std::vector<Blob> evaluate(const Op &op, uint32_t rank, int64_t run);
+  void caller(const Op &op, uint32_t rank, int64_t run);
+  void finish(const Op &op) { op.token->state = over; }
+
+  const Schedule &schedule;
+  const DataOptions &options;
+  Frame frame;
+  Values values;
+  std::mt19937_64 random;
+  DataResult result;
+  std::vector<std::unique_ptr<Lanes>> lanes;
+  std::vector<Action> pending;
+  std::vector<std::vector<Store>> landed; ///< by rank: arrived, not yet visible
+  std::map<std::tuple<uint32_t, unsigned, int64_t>, Slot> slots;
+  std::map<std::tuple<uint32_t, unsigned, int64_t>, std::unique_ptr<WindowMemory>> symbols;
+  std::map<std::tuple<uint32_t, unsigned, int64_t>, std::vector<uint8_t>> storage;
+  Scan scanned;
+  int64_t runs = 0, nextTerm = 0;
+  std::shared_ptr<void> over = std::make_shared<char>();
+};
+
+std::string Executor::name(const Op &op, uint32_t rank, int64_t run) const {
+  return fmt::format("rank {} {} run {} '{}'", rank, toString(op.lane), run,
+                     op.location < schedule.locations.size() ? schedule.locations[op.location].op
+                                                             : std::string(toString(op.kind)));
+}
+
+bool Executor::load() {
+  for (uint32_t rank = 0; rank < frame.numRanks(); ++rank) {
+    std::vector<int64_t> point = schedule.grid.pointOf(rank);
+    std::map<std::pair<LaneKind, int64_t>, Lanes *> byName;
+    for (int64_t run = 0; run < runs; ++run) {
+      std::unique_ptr<OpStream> stream = schedule.open(&point, run);
+      for (Waiting w; stream;) {
+        OpStream::Result r = stream->next(w.op);
+        if (r == OpStream::Result::End)
+          break;
+        std::string bad = r == OpStream::Result::Op ? frame.check(w.op) : stream->why;
+        if (!bad.empty() || r != OpStream::Result::Op) {
+          stop(DataResult::Outcome::Invalid, bad);
+          return false;
+        }
+        if (++result.events > options.eventBudget) {
+          stop(DataResult::Outcome::Undecided,
+               fmt::format("more than {} ops", options.eventBudget));
+          return false;
+        }
+        Lanes *&lane = byName[{w.op.lane.kind, w.op.lane.index}];
+        if (!lane) {
+          lanes.push_back(std::make_unique<Lanes>());
+          lane = lanes.back().get();
+          lane->rank = rank;
+          lane->lane = w.op.lane;
+        }
+        w.run = run;
+        lane->queue.push_back(w);
+      }
+    }
+  }
+  return true;
+}
+
+Executor::Slot &Executor::slot(const SlotRange &range, int64_t i, int64_t run) {
+  int64_t generation = run % schedule.slots[range.slots].generations;
+  return slots[{range.owner, range.slots,
+                generation * frame.numSlots(range.slots) + range.begin + i}];
+}
+
+std::vector<int64_t> Executor::reserve(const SlotRef &ref, uint32_t rank, int64_t run) {
+  SlotRange range;
+  std::vector<int64_t> numbers;
+  if (frame.resolve(ref, rank, range) != Resolve::Ok) {
+    stop(DataResult::Outcome::Invalid, frame.why);
+    return numbers;
+  }
+  for (int64_t i = 0; i < range.count; ++i)
+    numbers.push_back(++slot(range, i, run).raised);
+  return numbers;
+}
+
+void Executor::arrive(const SlotRef &ref, uint32_t rank, int64_t run,
+                      const std::vector<int64_t> &numbers) {
+  SlotRange range;
+  if (frame.resolve(ref, rank, range) != Resolve::Ok)
+    return;
+  for (int64_t i = 0; i < range.count && i < static_cast<int64_t>(numbers.size()); ++i) {
+    Slot &s = slot(range, i, run);
+    s.early.push_back(numbers[i]);
+    // The receiver drains arrivals in sequence (S18).
+    for (bool more = true; more;) {
+      auto it = std::find(s.early.begin(), s.early.end(), s.count + 1);
+      more = it != s.early.end();
+      if (more) {
+        s.early.erase(it);
+        ++s.count;
+      }
+    }
+  }
+}
+
+Box Executor::resolved(const Access &access, uint32_t rank) {
+  Box box;
+  if (frame.resolve(access, rank, box) != Resolve::Ok) {
+    stop(DataResult::Outcome::Invalid, frame.why);
+    box.count = 0;
+  }
+  return box;
+}
+
+WindowMemory &Executor::memory(const Box &box, int64_t run) {
+  auto &memory =
+      symbols[{box.owner, box.window, run % schedule.windows[box.window].generations}];
+  if (!memory)
+    memory = std::make_unique<WindowMemory>(frame, values, false);
+  return *memory;
+}
+
+std::vector<uint8_t> &Executor::bytes(uint32_t rank, unsigned window, int64_t run) {
+  const Window &decl = schedule.windows[window];
+  std::vector<uint8_t> &all = storage[{rank, window, run % decl.generations}];
+  if (all.empty()) {
+    int64_t size = 0;
+    for (const Space &space : decl.spaces)
+      size = std::max(size, space.storageBytes());
+    all.assign(size, 0xA5); // what nobody wrote is garbage
+  }
+  return all;
+}
+
+static ByteBox locate(const Schedule &schedule, const Box &box) {
+  std::vector<int64_t> path(box.path.begin(), box.path.end());
+  return schedule.windows[box.window].spaces[box.space].locate(path, box.first, box.count);
+}
+
+Blob Executor::read(const Access &access, uint32_t rank, int64_t run) {
+  Blob blob;
+  blob.box = resolved(access, rank);
+  if (options.model) {
+    std::vector<uint8_t> &all = bytes(blob.box.owner, blob.box.window, run);
+    ByteBox at = locate(schedule, blob.box);
+    for (int64_t row = 0; row < at.rows; ++row) {
+      const uint8_t *from = all.data() + at.offset + row * at.stride;
+      blob.bytes.insert(blob.bytes.end(), from, from + at.rowBytes);
+    }
+    return blob;
+  }
+  Refusal refusal;
+  if (!memory(blob.box, run).read(blob.box, {}, {}, &blob.pieces, refusal))
+    stop(DataResult::Outcome::Undecided,
+         fmt::format("{}{}", frame.describe(blob.box), refusal.note));
+  return blob;
+}
+
+void Executor::store(const Store &s) {
+  Box box = resolved(s.access, s.rank);
+  if (options.model) {
+    std::vector<uint8_t> &all = bytes(box.owner, box.window, s.run);
+    ByteBox at = locate(schedule, box);
+    int64_t given = static_cast<int64_t>(s.blob.bytes.size()), rows = std::max<int64_t>(at.rows, 1);
+    if (given > at.bytes() || given % rows) {
+      stop(DataResult::Outcome::Wrong, fmt::format("{} bytes are written into {}, which has {}",
+                                                   given, frame.describe(box), at.bytes()));
+      return;
+    }
+    for (int64_t row = 0; row < at.rows && given; ++row)
+      std::memcpy(all.data() + at.offset + row * at.stride,
+                  s.blob.bytes.data() + row * (given / rows), given / rows);
+    return;
+  }
+  Pieces pieces = s.blob.pieces;
+  Refusal refusal;
+  if (box.count > 0 && !splitPieces(frame, values, s.blob.box, box.count, pieces)) {
+    stop(DataResult::Outcome::Undecided, frame.describe(box) + " gets a value that has no pieces");
+    return;
+  }
+  if (!memory(box, s.run).write(box, {}, {}, KeyTable::never, 0, pieces, refusal))
+    stop(DataResult::Outcome::Undecided, fmt::format("{}{}", frame.describe(box), refusal.note));
+}
+
+std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
+  std::vector<Blob> sources;
+  for (const Access &access : op.reads)
+    sources.push_back(read(access, rank, run));
+  std::vector<Blob> out;
+  if (op.kind == OpKind::Sink && !options.model) {
+    const Blob &source = sources[0];
+    std::string bad = checkLabel(frame, values, source.pieces,
+                                 values.of(op.label, source.box, rank, run, true), source.box);
+    if (!bad.empty())
+      stop(DataResult::Outcome::Wrong, name(op, rank, run) + ": " + bad);
+  }
+  if (options.model && op.kind == OpKind::Compute) {
+    std::vector<std::vector<uint8_t>> in, made;
+    for (Blob &source : sources)
+      in.push_back(std::move(source.bytes));
+    for (const Access &access : op.writes)
+      made.emplace_back(locate(schedule, resolved(access, rank)).bytes());
+    options.model->compute(op, rank, run, in, made);
+    for (auto &bytes : made)
+      out.emplace_back().bytes = std::move(bytes);
+    return out;
+  }
+  Blob value;
+  if (op.kind == OpKind::Copy) {
+    value = std::move(sources[0]);
+  } else if (op.kind == OpKind::Reduce && options.model) {
+    std::vector<const uint8_t *> from;
+    size_t size = sources[0].bytes.size();
+    for (const Blob &source : sources) {
+      size = std::min(size, source.bytes.size());
+      from.push_back(source.bytes.data());
+    }
+    value.bytes.resize(size);
+    options.model->reduce(op, from, value.bytes.data(), static_cast<int64_t>(size));
+  } else if (op.kind == OpKind::Reduce || op.kind == OpKind::Compute) {
+    bool sums = op.kind == OpKind::Reduce;
+    std::vector<Pieces> pieces;
+    std::vector<Box> boxes;
+    for (const Blob &source : sources) {
+      for (const Piece &piece : source.pieces)
+        sums &= piece.value && piece.value->name >= 0;
+      pieces.push_back(source.pieces);
+      boxes.push_back(source.box);
+    }
+    std::string why;
+    if (!sources.empty())
+      value.box = sources[0].box;
+    if (!sums || !sumPieces(frame, values, pieces, boxes, value.pieces, why))
+      value.pieces = {{{}, values.term(nextTerm++, rank, run), false}};
+  } else if (op.kind == OpKind::Source && !options.model) {
+    value.box = resolved(op.reads[0], rank);
+    value.pieces = {{{}, values.of(op.label, value.box, rank, run, false), false}};
+  }
+  out.assign(std::max<size_t>(1, op.writes.size()), value);
+  for (size_t i = 0; op.kind == OpKind::Compute && i < op.writes.size(); ++i)
+    out[i].box = resolved(op.writes[i], rank); // a term has the pieces of where it goes
+  return out;
+}
+
+void Executor::caller(const Op &op, uint32_t rank, int64_t run) {
+  for (unsigned w = 0; w < schedule.windows.size(); ++w) {
+    const Window &decl = schedule.windows[w];
+    if (op.kind == OpKind::Entry && decl.role == Window::Role::Input) {
+      if (options.model) {
+        auto &all = bytes(rank, w, run);
+        options.model->input(rank, w, run, all.data(), static_cast<int64_t>(all.size()));
+        continue;
+      }
+      Box box;
+      box.owner = rank;
+      box.window = w;
+      Refusal refusal;
+      (void)memory(box, run).write(box, {}, {}, KeyTable::never, 0,
+                                   {{{}, values.term(nextTerm++, rank, run), false}}, refusal);
+    }
+    if (op.kind == OpKind::Exit && decl.role == Window::Role::Output && options.model) {
+      auto &all = bytes(rank, w, run);
+      std::string bad =
+          options.model->output(rank, w, run, all.data(), static_cast<int64_t>(all.size()));
+      if (!bad.empty())
+        stop(DataResult::Outcome::Wrong,
+             fmt::format("{}: window '{}': {}", name(op, rank, run), decl.name, bad));
+    }
+  }
+}
+
+bool Executor::enabled(const Lanes &l) {
+  if (l.busy || l.queue.empty())
+    return false;
+  const Waiting &w = l.queue.front();
+  for (const TokenRef &token : w.op.after)
+    if (!token->state)
+      return false;
+  if (w.op.kind != OpKind::Wait)
+    return true;
+  SlotRange range;
+  if (frame.resolve(*w.op.slot, l.rank, range) != Resolve::Ok) {
+    stop(DataResult::Outcome::Invalid, frame.why);
+    return false;
+  }
+  const Slots &decl = schedule.slots[range.slots];
+  for (int64_t i = 0; i < range.count; ++i) {
+    int64_t k = decl.perRun >= 0 ? decl.perRun
+                                 : scanned.signals[range.slots].lookup(
+                                       Scan::slotKey(range.owner, range.begin + i));
+    if (slot(range, i, w.run).count < k * (w.run / decl.generations) + w.op.k)
+      return false;
+  }
+  return true;
+}
+
+/// An issue lane: posted now, read and done later, landed and seen later still.
+void Executor::issue(const std::shared_ptr<Waiting> &w, uint32_t rank) {
+  std::vector<int64_t> numbers;
+  if (w->op.slot)
+    numbers = reserve(*w->op.slot, rank, w->run);
+  later(true, [this, w, rank, numbers] {
+    std::vector<Blob> blobs = evaluate(w->op, rank, w->run);
+    std::vector<Store> remote;
+    for (size_t i = 0; i < w->op.writes.size(); ++i) {
+      Store s{w->op.writes[i], rank, w->run, std::move(blobs[i])};
+      if (s.access.peer.remote)
+        remote.push_back(std::move(s));
+      else
+        store(s);
+    }
+    finish(w->op);
+    later(true, [this, w, rank, numbers, remote] {
+      for (const Store &s : remote) {
+        if (schedule.rxVisible)
+          store(s);
+        else
+          landed[frame.target(s.access.peer, rank)].push_back(s);
+      }
+      if (w->op.slot)
+        arrive(*w->op.slot, rank, w->run, numbers);
+    });
+  });
+}
+
+void Executor::begin(Lanes &l) {
+  Waiting &head = l.queue.front();
+  uint32_t rank = l.rank;
+  switch (head.op.kind) {
+  case OpKind::Flush:
+    for (const Store &s : landed[rank])
+      store(s);
+    landed[rank].clear();
+    break;
+  case OpKind::Signal:
+    arrive(*head.op.slot, rank, head.run, reserve(*head.op.slot, rank, head.run));
+    break;
+  case OpKind::Entry:
+  case OpKind::Exit:
+    caller(head.op, rank, head.run);
+    break;
+  case OpKind::Wait:
+  case OpKind::Nop:
+    break;
+  default: {
+    auto w = std::make_shared<Waiting>(head);
+    if (isIssueLane(l.lane.kind)) {
+      l.queue.pop_front();
+      issue(w, rank);
+      return;
+    }
+    l.busy = true;
+    Lanes *lane = &l;
+    later(w->op.kind != OpKind::Source, [this, w, rank, lane] {
+      auto blobs = std::make_shared<std::vector<Blob>>(evaluate(w->op, rank, w->run));
+      later(w->op.kind == OpKind::Source || !w->op.writes.empty(), [this, w, rank, lane, blobs] {
+        if (w->op.kind == OpKind::Source && !options.model)
+          store({w->op.reads[0], rank, w->run, (*blobs)[0]});
+        for (size_t i = 0; i < w->op.writes.size(); ++i)
+          store({w->op.writes[i], rank, w->run, (*blobs)[i]});
+        if (w->op.slot)
+          arrive(*w->op.slot, rank, w->run, reserve(*w->op.slot, rank, w->run));
+        finish(w->op);
+        lane->queue.pop_front();
+        lane->busy = false;
+      });
+    });
+    return;
+  }
+  }
+  finish(head.op);
+  l.queue.pop_front();
+}
+
+void Executor::settle() {
+  for (bool again = true; again && result;) {
+    again = false;
+    for (auto &l : lanes)
+      while (enabled(*l) && l->queue.front().op.kind != OpKind::Flush) {
+        begin(*l);
+        again = true;
+      }
+    for (size_t i = 0; i < pending.size();) {
+      if (pending[i].matters) {
+        ++i;
+        continue;
+      }
+      Action action = std::move(pending[i]);
+      pending.erase(pending.begin() + static_cast<ptrdiff_t>(i));
+      action.go();
+      again = true;
+    }
+  }
+}
+
+DataResult Executor::run() {
+  if (std::string bad = frame.validate(); !bad.empty()) {
+    stop(DataResult::Outcome::Invalid, bad);
+    return result;
+  }
+  runs = options.runs > 0 ? options.runs : runsToProve(schedule);
+  scanned = scan(frame, options.eventBudget);
+  if (scanned.verdict != Verdict::Ok) {
+    stop(scanned.overBudget ? DataResult::Outcome::Undecided : DataResult::Outcome::Invalid,
+         scanned.message);
+    return result;
+  }
+  landed.resize(frame.numRanks());
+  if (!load())
+    return result;
+  std::vector<Lanes *> ready;
+  std::vector<uint32_t> hidden;
+  auto pick = [&](size_t n) -> size_t {
+    if (!options.choose)
+      return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+    return n < 2 ? 0 : std::min(options.choose(n), n - 1);
+  };
+  while (result) {
+    ready.clear();
+    hidden.clear();
+    if (options.choose)
+      settle();
+    for (auto &l : lanes)
+      if (enabled(*l))
+        ready.push_back(l.get());
+    for (uint32_t rank = 0; rank < frame.numRanks(); ++rank)
+      if (!landed[rank].empty())
+        hidden.push_back(rank);
+    size_t choices = ready.size() + pending.size();
+    // Visibility comes late, but at last by itself.
+    if (choices == 0 && hidden.empty())
+      break;
+    bool show = choices == 0 || (!hidden.empty() && pick(options.choose ? 2 : 10) == 0 &&
+                                 (options.choose || pick(choices + 1) == 0));
+    if (show) {
+      std::vector<Store> &list = landed[hidden[pick(hidden.size())]];
+      size_t i = pick(list.size());
+      Store s = std::move(list[i]);
+      list.erase(list.begin() + static_cast<ptrdiff_t>(i));
+      store(s);
+      continue;
+    }
+    size_t i = pick(choices);
+    if (i < ready.size()) {
+      begin(*ready[i]);
+      continue;
+    }
+    i -= ready.size();
+    std::swap(pending[i], pending.back());
+    Action action = std::move(pending.back());
+    pending.pop_back();
+    action.go();
+  }
+  if (result)
+    for (auto &l : lanes)
+      if (!l->queue.empty()) {
+        stop(DataResult::Outcome::Hang,
+             name(l->queue.front().op, l->rank, l->queue.front().run) + " waits for ever");
+        break;
+      }
+  return result;
+}
+
+} // namespace
+
+DataResult run(const Schedule &schedule, const DataOptions &options) {
+  return Executor(schedule, options).run();
+}
+
+} // namespace mlir::ctran::machine

@@ -1,0 +1,89 @@
+//===- Pieces.cpp - Arithmetic on what boxes hold -----------------------------===//
+
+#include "Memory.h"
+
+#include <fmt/format.h>
+
+namespace mlir::ctran::machine {
+
+bool splitPieces(const Frame &frame, const Values &values, const Box &source, int64_t count,
+                 Pieces &pieces) {
+  Pieces out;
+  for (Piece &piece : pieces) {
+    if (!piece.sub.empty() && !piece.rest) {
+      out.push_back(std::move(piece));
+      continue;
+    }
+    size_t depth = source.path.size();
+    if (piece.rest || depth >= frame.dims(source).size())
+      return false;
+    for (int64_t i = 0; i < count; ++i)
+      out.push_back({Path{i}, values.child(piece.value, source, depth, i), false});
+  }
+  pieces = std::move(out);
+  return true;
+}
+
+bool sumPieces(const Frame &frame, const Values &values, std::vector<Pieces> &sources,
+               const std::vector<Box> &boxes, Pieces &out, std::string &why) {
+  auto less = [](const Piece &a, const Piece &b) {
+    return std::lexicographical_compare(a.sub.begin(), a.sub.end(), b.sub.begin(), b.sub.end());
+  };
+  size_t finest = 0;
+  for (size_t i = 1; i < sources.size(); ++i)
+    if (sources[i].size() > sources[finest].size())
+      finest = i;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    // A box that holds one value holds its parts.
+    if (sources[i].size() == 1 && sources[i][0].sub.empty() && sources[finest].size() > 1) {
+      Pieces split;
+      for (const Piece &piece : sources[finest]) {
+        ValueRef value = sources[i][0].value;
+        size_t depth = boxes[i].path.size();
+        for (int64_t index : piece.sub) {
+          if (depth >= frame.dims(boxes[i]).size())
+            return false;
+          value = values.child(value, boxes[i], depth++, index);
+        }
+        split.push_back({piece.sub, value, piece.rest});
+      }
+      sources[i] = std::move(split);
+    }
+    llvm::sort(sources[i], less);
+  }
+  out = sources[0];
+  for (size_t i = 1; i < sources.size(); ++i) {
+    if (sources[i].size() != out.size())
+      return false;
+    for (size_t j = 0; j < out.size(); ++j) {
+      const Piece &more = sources[i][j];
+      if (more.sub != out[j].sub || more.rest != out[j].rest)
+        return false;
+      ValueRef sum = values.sum(out[j].value, more.value, why);
+      if (!sum)
+        return false;
+      out[j].value = sum;
+    }
+  }
+  return true;
+}
+
+std::string checkLabel(const Frame &frame, const Values &values, const Pieces &pieces,
+                       const ValueRef &want, const Box &box) {
+  for (const Piece &piece : pieces) {
+    ValueRef expected = want;
+    Box cell = box;
+    cell.count = -1;
+    for (size_t i = 0; i < piece.sub.size(); ++i) {
+      int64_t index = piece.sub[i] + (i == 0 && box.count >= 0 ? box.first : 0);
+      expected = values.child(expected, box, cell.path.size(), index);
+      cell.path.push_back(index);
+    }
+    if (!piece.value || !sameValue(*piece.value, *expected))
+      return fmt::format("{} holds {}, expected {}", frame.describe(cell),
+                         values.describe(piece.value), values.describe(expected));
+  }
+  return {};
+}
+
+} // namespace mlir::ctran::machine

@@ -59,10 +59,12 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
       r != ncclxrtSuccess)
     return fail(r);
   std::vector<void *> buffers(plan.windows.size());
-  for (size_t w = 0; w < buffers.size(); ++w)
-    if (ncclxrtResult_t r = ncclxrtPlanBuffer(prepared, w, 0, &buffers[w], nullptr);
+  for (size_t w = 0; w < buffers.size(); ++w) {
+    size_t bytes = 0;
+    if (ncclxrtResult_t r = ncclxrtPlanBuffer(prepared, w, 0, &buffers[w], &bytes);
         r != ncclxrtSuccess)
       return fail(r);
+  }
   for (int64_t run = 0; run <= options.repeat; ++run) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role == ctran::WindowRole::Input) {

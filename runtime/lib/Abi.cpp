@@ -205,8 +205,8 @@ static Plan *running(int64_t exec) {
   return plan && plan->inRun() ? plan : nullptr;
 }
 
-/// A call of a compiled program: passes a failed status on, and turns what a failing path throws (it
-/// formats a sentence) into a status.
+/// A call of a compiled program: passes a failed status on, and turns what a failing path throws
+/// (it formats a sentence) into a status.
 template <typename Body> static int32_t call(int32_t status, int64_t exec, Body body) {
   if (status != 0)
     return status;
@@ -268,8 +268,7 @@ int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, i
 
 int32_t ncclxrt_signal(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
                        int64_t peer, int64_t index) {
-  return call(status, exec,
-              [&](Plan &plan) { return plan.signal(op, lane, slots, peer, index); });
+  return call(status, exec, [&](Plan &plan) { return plan.signal(op, lane, slots, peer, index); });
 }
 
 int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,

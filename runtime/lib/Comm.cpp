@@ -12,8 +12,9 @@ static Status integerFrom(const char *variable, int32_t &value) {
   char *end = nullptr;
   long number = text ? strtol(text, &end, 10) : 0;
   if (!text || end == text || *end || number < 0 || number > INT32_MAX)
-    return error(ncclxrtInvalidArgument, "{} is {}, expected a number, since the configuration "
-                                         "leaves it out",
+    return error(ncclxrtInvalidArgument,
+                 "{} is {}, expected a number, since the configuration "
+                 "leaves it out",
                  variable, text ? "'" + std::string(text) + "'" : "not set");
   value = int32_t(number);
   return {};
@@ -84,8 +85,7 @@ Status Comm::resolve(const ncclxrtCommConfig_t *source, Config &config) {
   return {};
 }
 
-Comm::Comm(Config c)
-    : config(std::move(c)), policy(WaitPolicy::forRanks(config.nranks)) {}
+Comm::Comm(Config c) : config(std::move(c)), policy(WaitPolicy::forRanks(config.nranks)) {}
 
 Status Comm::init() {
   Address address;
@@ -110,10 +110,9 @@ Status Comm::init() {
   plane = std::make_unique<Control>(
       plan, [this](Status reason) { failFrom(reason, /*local=*/false); },
       [this] {
-        return RankState{place.phase.load(std::memory_order_relaxed),
-                         place.plan.load(std::memory_order_relaxed),
-                         place.run.load(std::memory_order_relaxed),
-                         place.op.load(std::memory_order_relaxed)};
+        return RankState{
+            place.phase.load(std::memory_order_relaxed), place.plan.load(std::memory_order_relaxed),
+            place.run.load(std::memory_order_relaxed), place.op.load(std::memory_order_relaxed)};
       });
   if (Status s = plane->connect(); !s.ok())
     return s;
@@ -171,8 +170,8 @@ void Comm::failFrom(const Status &reason, bool local) {
     return;
   failing = true;
   localFailure = local;
-  failureText = local ? reason.text()
-                      : fmt::format("rank {} ended: {}", config.rank, reason.text());
+  failureText =
+      local ? reason.text() : fmt::format("rank {} ended: {}", config.rank, reason.text());
   failureCode.store(reason.code(), std::memory_order_release);
   if (local && plane) {
     // To the others it is an abort, whatever the mistake was here.

@@ -26,7 +26,9 @@ void Control::wake() {
   uint64_t one = 1;
   (void)!write(wakeup.get(), &one, sizeof(one));
   // Taking the lock orders this with a gather that has just looked and is about to sleep.
-  { std::lock_guard lock(mutex); }
+  {
+    std::lock_guard lock(mutex);
+  }
   changed.notify_all();
 }
 
@@ -72,21 +74,18 @@ Status Control::join(const std::string &contact, std::vector<std::string> &conta
   return await("the rendezvous", 0, contacts);
 }
 
-Status Control::gather(const std::string &what, std::string part,
-                       std::vector<std::string> &parts) {
+Status Control::gather(const std::string &what, std::string part, std::vector<std::string> &parts) {
   int64_t number;
   {
     std::lock_guard lock(mutex);
     number = sequence++;
-    stream->send(
-        Writer().put(Message::Gather).put(number).put(std::string_view(part)).take());
+    stream->send(Writer().put(Message::Gather).put(number).put(std::string_view(part)).take());
   }
   return await(what, number, parts);
 }
 
 Status Control::await(const std::string &what, int64_t number, std::vector<std::string> &parts) {
-  auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::nanoseconds(config.timeoutNs);
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(config.timeoutNs);
   {
     std::unique_lock lock(mutex);
     changed.wait_until(lock, deadline, [&] { return gathered >= number || failed; });
@@ -209,9 +208,8 @@ bool Control::handle(const std::string &message) {
   }
 }
 
-std::string
-Control::describeOthers(int64_t missingGather,
-                        const std::function<std::string(const RankState &)> &place) {
+std::string Control::describeOthers(int64_t missingGather,
+                                    const std::function<std::string(const RankState &)> &place) {
   // Copied, for `place` may take the communicator's lock, inside which ours is taken elsewhere.
   std::vector<RankReport> reports;
   int64_t silence;
@@ -222,8 +220,7 @@ Control::describeOthers(int64_t missingGather,
   }
   // Long enough that a loaded machine does not make a live rank look dead, short enough that a rank
   // that stopped when the wait began is told by its end.
-  int64_t stale =
-      std::clamp<int64_t>(config.timeoutNs / 4, 50 * nsPerMs, 2000 * nsPerMs);
+  int64_t stale = std::clamp<int64_t>(config.timeoutNs / 4, 50 * nsPerMs, 2000 * nsPerMs);
   if (silence > stale)
     return fmt::format("{} has not been heard from for {} ms: stopped, or cut off",
                        config.serverIsRank0 ? "rank 0, which hosts the rendezvous,"

@@ -1,9 +1,9 @@
 //===- Control.h - Rendezvous, agreement, heartbeats, abort -----*- C++ -*-===//
 //
 // The control plane of a job, the same for every transport: each rank holds one connection to a
-// server (a thread of rank 0, or the launcher). It carries who is there, small all-gathers, heartbeats
-// with each rank's place in its schedule, and the abort with the job's first reason. A killed rank
-// shows as a closed connection, a stopped one as a heart that does not beat.
+// server (a thread of rank 0, or the launcher). It carries who is there, small all-gathers,
+// heartbeats with each rank's place in its schedule, and the abort with the job's first reason. A
+// killed rank shows as a closed connection, a stopped one as a heart that does not beat.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLXRT_LIB_CONTROL_H
@@ -52,8 +52,8 @@ int64_t beatNs(int64_t timeoutNs);
 class Server {
 public:
   Server(Fd listener, int nranks, std::string job);
-  /// Handles what comes until `untilNs` at the latest; returns after the first batch of events, also
-  /// of the descriptors in `extra`.
+  /// Handles what comes until `untilNs` at the latest; returns after the first batch of events,
+  /// also of the descriptors in `extra`.
   void poll(int64_t untilNs, const std::vector<int> &extra = {});
   /// True when every connection is closed.
   bool idle() const { return clients.empty(); }
@@ -104,8 +104,8 @@ public:
   Control(Config config, std::function<void(Status)> onAbort, std::function<RankState()> state);
   ~Control();
 
-  /// Connects, says hello, and returns when all ranks have: their contacts in order of rank. `aborted`
-  /// tells of a failure elsewhere.
+  /// Connects, says hello, and returns when all ranks have: their contacts in order of rank.
+  /// `aborted` tells of a failure elsewhere.
   Status join(const std::string &contact, std::vector<std::string> &contacts);
   /// This end's address of the connection: where other machines can reach this one.
   Status connect();
@@ -120,8 +120,8 @@ public:
   /// Wakes a gather, after the communicator has failed.
   void wake();
 
-  /// What is known of the other ranks, for the message of a passed deadline: those never heard from,
-  /// stopped, or busy elsewhere. `opName` names an op of a plan.
+  /// What is known of the other ranks, for the message of a passed deadline: those never heard
+  /// from, stopped, or busy elsewhere. `opName` names an op of a plan.
   std::string describeOthers(int64_t missingGather,
                              const std::function<std::string(const RankState &)> &place);
 
@@ -142,8 +142,8 @@ private:
   std::unique_ptr<MessageStream> stream;
   std::vector<RankReport> reports;
   int64_t reportsNs = 0;
-  int64_t sequence = 0;                // the next all-gather's
-  int64_t gathered = -1;               // the last whole one
+  int64_t sequence = 0;                 // the next all-gather's
+  int64_t gathered = -1;                // the last whole one
   std::vector<std::string> gatherParts; // its parts
 };
 

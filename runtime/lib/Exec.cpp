@@ -35,8 +35,8 @@ int64_t Plan::address(int64_t window) {
     return 0;
   }
   const Shape::Window &w = shape.windows[window];
-  return int64_t(reinterpret_cast<intptr_t>(own->base() + w.offset +
-                                            runNumber % w.generations * w.pitch));
+  return int64_t(
+      reinterpret_cast<intptr_t>(own->base() + w.offset + runNumber % w.generations * w.pitch));
 }
 
 bool Plan::resolvePeer(int64_t peer, int &rank) const {
@@ -137,9 +137,8 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
     if (auto code = resolveSlot(notifySlots, notifyIndex, 1, slot))
       return code;
     if (!resolvePeer(notifyPeer, notifyRank))
-      return fail(ncclxrtInvalidArgument,
-                  fmt::format("notify: there is no rank {}, the job has {}", notifyPeer,
-                              comm.nranks()));
+      return fail(ncclxrtInvalidArgument, fmt::format("notify: there is no rank {}, the job has {}",
+                                                      notifyPeer, comm.nranks()));
   }
   if (!peers[srcRank])
     return fail(ncclxrtUnsupported,
@@ -195,13 +194,13 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   for (int i = 0; i < 3; ++i) {
     if (!operands[i])
       continue;
-    if (auto code = resolve(names[i], *operands[i], i == 0, i == 1 ? moved : 0, unit, ranges[i],
-                            ranks[i]))
+    if (auto code =
+            resolve(names[i], *operands[i], i == 0, i == 1 ? moved : 0, unit, ranges[i], ranks[i]))
       return code;
     if (ranges[i].bytes() != ranges[0].bytes())
-      return fail(ncclxrtInvalidArgument, fmt::format("{} has {} bytes, the destination {}",
-                                                      names[i], ranges[i].bytes(),
-                                                      ranges[0].bytes()));
+      return fail(ncclxrtInvalidArgument,
+                  fmt::format("{} has {} bytes, the destination {}", names[i], ranges[i].bytes(),
+                              ranges[0].bytes()));
     if (!peers[ranks[i]])
       return fail(ncclxrtUnsupported,
                   fmt::format("{} is in rank {}'s memory, which transport {} cannot reach",
@@ -215,8 +214,7 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   return ncclxrtSuccess;
 }
 
-ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer,
-                             int64_t index) {
+ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {
   int64_t slot;
   int rank;
   if (auto code = enter(op, lane))

@@ -54,8 +54,8 @@ struct F16 {
     // The exponent moves by a multiplication, which also makes subnormals normal.
     uint32_t magnitude = uint32_t(bits & 0x7fff) << 13;
     float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
-    uint32_t result = (bits & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000
-                                                : std::bit_cast<uint32_t>(scaled);
+    uint32_t result =
+        (bits & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000 : std::bit_cast<uint32_t>(scaled);
     return std::bit_cast<float>(result | uint32_t(bits & 0x8000) << 16);
   }
 };

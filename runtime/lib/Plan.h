@@ -59,8 +59,8 @@ private:
 
   /// Own rank for -1; false for no rank.
   bool resolvePeer(int64_t peer, int &rank) const;
-  /// Checks a range, and gives it with its offset in the segment. `moved`: the furthest that a source
-  /// moves from its offset. `unit`: pieces and offsets are multiples of it.
+  /// Checks a range, and gives it with its offset in the segment. `moved`: the furthest that a
+  /// source moves from its offset. `unit`: pieces and offsets are multiples of it.
   ncclxrtResult_t resolve(const char *what, const Where &where, bool isTarget, int64_t moved,
                           int64_t unit, Range &range, int &rank);
   /// The number of a slot in the segment, of the current generation.

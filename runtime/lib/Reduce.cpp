@@ -1,9 +1,9 @@
 //===- Reduce.cpp - Reductions in a fixed order ---------------------------===//
 //
-// Works block by block: each operand's block is converted to the accumulation type and combined with
-// the accumulator in the operands' order; then the block is rounded and stored. All operands of a
-// block are read before it is stored, so that the destination may be one of them. Compiled without
-// contraction and without fast-math.
+// Works block by block: each operand's block is converted to the accumulation type and combined
+// with the accumulator in the operands' order; then the block is rounded and stored. All operands
+// of a block are read before it is stored, so that the destination may be one of them. Compiled
+// without contraction and without fast-math.
 //
 //===----------------------------------------------------------------------===//
 #include "Reduce.h"
@@ -99,7 +99,8 @@ template <ncclxrtReduceKind_t kind, typename T> T combine(T a, T b) {
   }
 }
 
-/// Where the `n` elements from element `first` lie in a row; gathered into `buffer` where they do not.
+/// Where the `n` elements from element `first` lie in a row; gathered into `buffer` where they do
+/// not.
 template <typename T>
 const T *view(const Placed &operand, int64_t shift, int64_t first, int64_t n, T *buffer) {
   const Range &r = operand.range;

@@ -21,8 +21,7 @@ bool accumulates(int64_t dtype, int64_t acc);
 
 /// dst = a[0] op ... op a[count - 1] op b, as abi.h says. Everything has been checked.
 void reduceRanges(ncclxrtReduceKind_t kind, ncclxrtDtype_t dtype, ncclxrtDtype_t acc,
-                  const Placed &dst, const Placed &a, int64_t count, int64_t step,
-                  const Placed *b);
+                  const Placed &dst, const Placed &a, int64_t count, int64_t step, const Placed *b);
 
 } // namespace ncclxrt
 

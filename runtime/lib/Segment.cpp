@@ -22,9 +22,9 @@ static void futexWake(void *word) {
   syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-// A sleeper announces itself and then looks at the value; a signaller changes the value and then looks
-// for sleepers. Both are sequentially consistent, so that one of them sees the other. The futex word
-// is the value's low half (machines are little-endian).
+// A sleeper announces itself and then looks at the value; a signaller changes the value and then
+// looks for sleepers. Both are sequentially consistent, so that one of them sees the other. The
+// futex word is the value's low half (machines are little-endian).
 
 void Slot::raise() {
   value.fetch_add(1, std::memory_order_seq_cst);

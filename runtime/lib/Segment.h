@@ -2,8 +2,8 @@
 //
 // A segment holds the slots and the windows of a plan. It is a memfd: it has no name that could be
 // left behind, and lives as long as a process has it mapped. Signals and waits are here too, since
-// they are the same wherever the signaller's store comes from: another process, or a progress thread
-// that has read a frame from a socket.
+// they are the same wherever the signaller's store comes from: another process, or a progress
+// thread that has read a frame from a socket.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLXRT_LIB_SEGMENT_H
@@ -31,20 +31,20 @@ struct alignas(64) Slot {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Slot) == 64);
 
-/// How a waiting thread spends its time before it sleeps. Polling is far quicker than sleeping while the
-/// signaller runs on another core, and a loss while it waits for this one, so that the number of polls
-/// follows what they have brought of late.
+/// How a waiting thread spends its time before it sleeps. Polling is far quicker than sleeping
+/// while the signaller runs on another core, and a loss while it waits for this one, so that the
+/// number of polls follows what they have brought of late.
 struct WaitPolicy {
   int least = 20, most = 2000; // polls, with a pause between
-  int budget = 2000;            // the polls of the next wait
-  unsigned waits = 0;           // every now and then one tries the most, to notice better times
+  int budget = 2000;           // the polls of the next wait
+  unsigned waits = 0;          // every now and then one tries the most, to notice better times
   /// By whether the ranks of this machine have a core each.
   static WaitPolicy forRanks(int ranksHere);
 };
 
 /// Waits until the slot has reached `value` (or is aborted); false when the deadline has passed. A
-/// deadline of 0 is set to `timeoutNs` from now by the first wait that must sleep: the fast path asks
-/// for no time.
+/// deadline of 0 is set to `timeoutNs` from now by the first wait that must sleep: the fast path
+/// asks for no time.
 [[nodiscard]] bool waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
                            WaitPolicy &policy);
 
@@ -81,11 +81,12 @@ public:
   static constexpr int64_t alignment = 64;
 
   /// New memory, all zero but the header, which says whose it is.
-  static Status create(int64_t bytes, int64_t windowsAt, uint64_t owner, std::shared_ptr<Segment> &segment);
+  static Status create(int64_t bytes, int64_t windowsAt, uint64_t owner,
+                       std::shared_ptr<Segment> &segment);
   /// How another process of this machine finds it.
   std::string ticket() const;
-  /// Maps the segment of a ticket, checking size and owner. A segment of this very process is shared
-  /// and not mapped twice, so that thread sanitizers see one address for one thing.
+  /// Maps the segment of a ticket, checking size and owner. A segment of this very process is
+  /// shared and not mapped twice, so that thread sanitizers see one address for one thing.
   static Status open(const std::string &ticket, int64_t bytes, uint64_t owner,
                      std::shared_ptr<Segment> &segment);
   /// After every rank has opened it.
@@ -96,9 +97,7 @@ public:
   int64_t size() const { return bytes; }
   /// Where the windows begin; known of own segments.
   int64_t windowsAt() const { return windows; }
-  Slot &slot(int64_t number) const {
-    return reinterpret_cast<Slot *>(memory + slotsAt)[number];
-  }
+  Slot &slot(int64_t number) const { return reinterpret_cast<Slot *>(memory + slotsAt)[number]; }
 
 private:
   Segment() = default;

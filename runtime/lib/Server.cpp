@@ -21,8 +21,8 @@ void Server::poll(int64_t untilNs, const std::vector<int> &extra) {
     nextBeatNs = nowNs() + intervalNs;
   std::vector<pollfd> fds;
   for (auto &client : clients)
-    fds.push_back({client->stream.fd(),
-                   short(POLLIN | (client->stream.wantsWrite() ? POLLOUT : 0)), 0});
+    fds.push_back(
+        {client->stream.fd(), short(POLLIN | (client->stream.wantsWrite() ? POLLOUT : 0)), 0});
   size_t listenerAt = fds.size();
   fds.push_back({listener.get(), POLLIN, 0}); // -1 is ignored
   for (int fd : extra)
@@ -104,9 +104,9 @@ void Server::hello(Client &client, Reader &reader) {
     client.gone = true;
   };
   if (theirJob != job) // a stranger: no failure of this job
-    return reject(ncclxrtInvalidArgument,
-                  fmt::format("this is job '{}', but rank {} belongs to job '{}'", job, rank,
-                              theirJob));
+    return reject(
+        ncclxrtInvalidArgument,
+        fmt::format("this is job '{}', but rank {} belongs to job '{}'", job, rank, theirJob));
   // From here on it is one of ours, so that a mistake is everybody's.
   auto refuse = [&](ncclxrtResult_t code, const std::string &text) {
     abort(code, text);
@@ -117,9 +117,9 @@ void Server::hello(Client &client, Reader &reader) {
                   fmt::format("rank {} runs interface version {}, the rendezvous version {}", rank,
                               version, NCCLXRT_ABI_VERSION));
   if (count != nranks)
-    return refuse(ncclxrtInvalidArgument,
-                  fmt::format("rank {} was started for {} ranks, but the job has {}", rank, count,
-                              nranks));
+    return refuse(
+        ncclxrtInvalidArgument,
+        fmt::format("rank {} was started for {} ranks, but the job has {}", rank, count, nranks));
   if (rank < 0 || rank >= nranks)
     return refuse(ncclxrtInvalidArgument,
                   fmt::format("rank {} is out of range, the job has {} ranks", rank, nranks));
@@ -168,8 +168,7 @@ void Server::lost(Client &client) {
 void Server::abort(ncclxrtResult_t code, const std::string &text) {
   if (!abortMessage.empty())
     return; // the first reason wins
-  abortMessage =
-      Writer().put(Message::Abort).put(int32_t(code)).put(std::string_view(text)).take();
+  abortMessage = Writer().put(Message::Abort).put(int32_t(code)).put(std::string_view(text)).take();
   broadcast(abortMessage);
 }
 

@@ -51,8 +51,8 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
     const ncclxrtWindowDesc_t &d = desc.windows[i];
     if (d.bytes > uint64_t(INT64_MAX) - align || d.generations < 1)
       return bad("window", i,
-                 fmt::format("expected bytes < 2^63 and generations >= 1, found {} and {}",
-                             d.bytes, d.generations));
+                 fmt::format("expected bytes < 2^63 and generations >= 1, found {} and {}", d.bytes,
+                             d.generations));
     if (d.role < ncclxrtRoleScratch || d.role > ncclxrtRoleOutput)
       return bad("window", i, fmt::format("{} is no role", d.role));
     int64_t pitch = (int64_t(d.bytes) + align - 1) / align * align;

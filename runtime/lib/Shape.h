@@ -13,11 +13,11 @@ namespace ncclxrt {
 struct Shape {
   struct Window {
     std::string name;
-    int64_t bytes;       // of one generation
+    int64_t bytes; // of one generation
     int64_t generations;
     int32_t role;
-    int64_t offset;      // in the segment
-    int64_t pitch;       // between generations
+    int64_t offset; // in the segment
+    int64_t pitch;  // between generations
   };
   struct Slots {
     std::string name;
@@ -40,9 +40,9 @@ struct Shape {
   std::vector<Lane> lanes;
   std::vector<Op> ops;
   int64_t traceCapacity = 0;
-  int64_t slotCount = 0;   // of all arrays and generations
-  int64_t windowsAt = 0;   // where the windows begin
-  int64_t bytes = 0;       // of the segment
+  int64_t slotCount = 0; // of all arrays and generations
+  int64_t windowsAt = 0; // where the windows begin
+  int64_t bytes = 0;     // of the segment
 
   /// Checks a description and lays it out.
   static Status make(const ncclxrtPlanDesc_t *desc, Shape &shape);
@@ -55,7 +55,8 @@ struct Shape {
 Status compareManifests(const std::vector<std::string> &manifests);
 
 /// Reads a struct that begins with its size. `smallest` is the size of its first version.
-template <typename T> Status readStruct(const T *source, size_t smallest, const char *what, T &target) {
+template <typename T>
+Status readStruct(const T *source, size_t smallest, const char *what, T &target) {
   if (!source)
     return error(ncclxrtInvalidArgument, "{} is null", what);
   size_t size = source->struct_size;

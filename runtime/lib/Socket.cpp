@@ -17,8 +17,7 @@ using namespace ncclxrt;
 Status ncclxrt::systemError(const std::string &call) {
   int code = errno;
   char buffer[128];
-  return error(ncclxrtSystemError, "{} failed: {}", call,
-               strerror_r(code, buffer, sizeof(buffer)));
+  return error(ncclxrtSystemError, "{} failed: {}", call, strerror_r(code, buffer, sizeof(buffer)));
 }
 
 static sockaddr_in toSockaddr(const Address &address) {

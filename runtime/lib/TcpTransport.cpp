@@ -1,10 +1,10 @@
 //===- TcpTransport.cpp - Ranks that exchange frames ----------------------===//
 //
 // One connection for each pair of ranks. A put is a frame: where its bytes go, which slot to raise
-// after them, the bytes. The caller queues it and sends what the socket takes; a progress thread sends
-// the rest, and reads what comes straight to its place, so that two ranks that both send much cannot
-// block each other. Bytes taken by the socket are local completion; a put that must have landed (on a
-// lane that is not nic) asks for an acknowledgement and waits for it.
+// after them, the bytes. The caller queues it and sends what the socket takes; a progress thread
+// sends the rest, and reads what comes straight to its place, so that two ranks that both send much
+// cannot block each other. Bytes taken by the socket are local completion; a put that must have
+// landed (on a lane that is not nic) asks for an acknowledgement and waits for it.
 //
 //===----------------------------------------------------------------------===//
 #include "Comm.h"
@@ -175,8 +175,7 @@ Status TcpTransport::connect(const std::vector<std::string> &contacts) {
   for (int r = 0; r < comm.nranks(); ++r) {
     peers[r].rank = r;
     event.data.ptr = &peers[r];
-    if (r != comm.rank() &&
-        epoll_ctl(epoll.get(), EPOLL_CTL_ADD, peers[r].socket.get(), &event))
+    if (r != comm.rank() && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, peers[r].socket.get(), &event))
       return systemError("epoll_ctl");
   }
   thread = std::thread([this] { progress(); });
@@ -285,12 +284,12 @@ Status TcpTransport::push(Peer &peer, const Entry &entry) {
 Status TcpTransport::put(const Put &put) {
   Peer &peer = peers[put.peer];
   Range source = put.source.canonical();
-  Entry entry{{put.lane ? Frame::Data : Frame::DataAck, 0, put.plan, put.slot,
-               put.target.canonical()},
-              0,
-              Cursor(const_cast<std::byte *>(put.sourceBase), source),
-              put.lane,
-              put.endNs};
+  Entry entry{
+      {put.lane ? Frame::Data : Frame::DataAck, 0, put.plan, put.slot, put.target.canonical()},
+      0,
+      Cursor(const_cast<std::byte *>(put.sourceBase), source),
+      put.lane,
+      put.endNs};
   if (put.lane) {
     ++put.lane->issued;
     return push(peer, entry);
@@ -414,8 +413,8 @@ bool TcpTransport::fill(Peer &peer) {
   peer.inputEnd = kept;
   std::byte *to = peer.input.data() + kept;
   size_t room = Peer::bufferSize - kept;
-  bool straight = peer.inPayload && peer.segment &&
-                  peer.target.contiguous() >= int64_t(Peer::bufferSize / 4);
+  bool straight =
+      peer.inPayload && peer.segment && peer.target.contiguous() >= int64_t(Peer::bufferSize / 4);
   if (straight) {
     to = peer.target.data();
     room = size_t(peer.target.contiguous());
@@ -448,15 +447,13 @@ bool TcpTransport::begin(Peer &peer) {
   }
   const Range &r = frame.target;
   int64_t end = 0, bytes = 0;
-  if ((frame.kind != Frame::Data && frame.kind != Frame::DataAck) || r.rows < 0 ||
-      r.rowBytes < 0 || r.stride < 0 || r.offset < 0 ||
-      __builtin_mul_overflow(r.rows, r.rowBytes, &bytes))
+  if ((frame.kind != Frame::Data && frame.kind != Frame::DataAck) || r.rows < 0 || r.rowBytes < 0 ||
+      r.stride < 0 || r.offset < 0 || __builtin_mul_overflow(r.rows, r.rowBytes, &bytes))
     return false;
   peer.segment = find(frame.plan); // null after the plan's end here
   if (peer.segment) {
     const Segment &s = *peer.segment;
-    if (frame.slot < -1 ||
-        frame.slot >= (s.windowsAt() - Segment::slotsAt) / int64_t(sizeof(Slot)))
+    if (frame.slot < -1 || frame.slot >= (s.windowsAt() - Segment::slotsAt) / int64_t(sizeof(Slot)))
       return false;
     if (bytes && (r.offset < s.windowsAt() || r.offset > s.size() ||
                   __builtin_mul_overflow(r.rows - 1, r.stride, &end) ||
@@ -536,8 +533,8 @@ void TcpTransport::progress() {
       if (peer.closedNs && !draining && comm.failure() == ncclxrtSuccess) {
         watchesGrace = true;
         if (nowNs() - peer.closedNs > graceNs)
-          comm.fail(error(ncclxrtPeerFailed, "rank {} lost its connection to rank {}",
-                          comm.rank(), peer.rank));
+          comm.fail(error(ncclxrtPeerFailed, "rank {} lost its connection to rank {}", comm.rank(),
+                          peer.rank));
       }
     int n = epoll_wait(epoll.get(), events, 64, watchesGrace ? 50 : -1);
     for (int i = 0; i < n; ++i) {

@@ -1,7 +1,8 @@
 //===- Transport.h - How bytes and signals reach a peer ---------*- C++ -*-===//
 //
-// Where a transport maps a peer's memory (shm), copies, reductions and signals act on it directly, and
-// the transport is needed to prepare only. Where it does not (tcp), puts and signals go through it.
+// Where a transport maps a peer's memory (shm), copies, reductions and signals act on it directly,
+// and the transport is needed to prepare only. Where it does not (tcp), puts and signals go through
+// it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLXRT_LIB_TRANSPORT_H
@@ -21,8 +22,8 @@ class Comm;
 
 /// A lane's copies that complete after their call.
 struct LaneProgress {
-  int64_t issued = 0;                   // by the calling thread
-  std::atomic<int64_t> completed{0};    // by whoever completes them
+  int64_t issued = 0;                // by the calling thread
+  std::atomic<int64_t> completed{0}; // by whoever completes them
 };
 
 /// A put to a rank whose memory this rank cannot store to.
@@ -33,8 +34,8 @@ struct Put {
   Range source;
   Range target; // in the peer's segment of the plan
   int64_t slot; // the peer's slot to raise when it has landed, or -1
-  /// Asynchronous if set: it counts the completion, and *endNs (if set) gets its time. Otherwise the
-  /// put has landed when the call returns.
+  /// Asynchronous if set: it counts the completion, and *endNs (if set) gets its time. Otherwise
+  /// the put has landed when the call returns.
   LaneProgress *lane;
   int64_t *endNs;
 };
@@ -44,8 +45,8 @@ public:
   virtual ~Transport() = default;
   virtual const char *name() const = 0;
 
-  /// What the other ranks must know of this one, found out before they meet. `ip` is this machine as
-  /// the rendezvous reaches it.
+  /// What the other ranks must know of this one, found out before they meet. `ip` is this machine
+  /// as the rendezvous reaches it.
   virtual Status open(uint32_t ip, std::string &contact) = 0;
   virtual Status connect(const std::vector<std::string> &contacts) = 0;
 

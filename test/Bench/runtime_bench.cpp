@@ -1,7 +1,8 @@
 //===- runtime_bench.cpp - Puts and signals of the runtime ----------------===//
 //
 // Prints one JSON line for each measurement: put bandwidth by size and the round trip of a signal
-// between pairs of 2 and of 8 ranks, and a barrier of all ranks. Not a test: nothing passes or fails by its time.
+// between pairs of 2 and of 8 ranks, and a barrier of all ranks. Not a test: nothing passes or
+// fails by its time.
 //
 //   runtime_bench [shm|tcp]...
 //
@@ -84,8 +85,13 @@ int body(const LaunchedRank &launched) {
   desc.num_ops = 3;
   ncclxrtPlan_t plan;
   int status = ncclxrtPlanPrepare(comm, &desc, &plan);
-  for (Measurement m : {Measurement{-1, 1000}, {0, 2000}, {8, 2000}, {4096, 1000}, {65536, 500},
-                        {1 << 20, 60}, {largest, 6}}) {
+  for (Measurement m : {Measurement{-1, 1000},
+                        {0, 2000},
+                        {8, 2000},
+                        {4096, 1000},
+                        {65536, 500},
+                        {1 << 20, 60},
+                        {largest, 6}}) {
     std::vector<double> seconds;
     for (int repeat = 0; repeat < 6 && status == 0; ++repeat) {
       now = m;
@@ -101,9 +107,11 @@ int body(const LaunchedRank &launched) {
     double median = seconds[seconds.size() / 2];
     printf("{\"bench\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, \"bytes\": %lld, "
            "\"us\": %.3f, \"GBps\": %.3f}\n",
-           m.bytes > 0 ? "put" : m.bytes ? "barrier" : "signal", launched.transport.c_str(), launched.nranks,
-           (long long)std::max<int64_t>(0, m.bytes), median * 1e6,
-           double(std::max<int64_t>(0, m.bytes)) / median / 1e9);
+           m.bytes > 0 ? "put"
+           : m.bytes   ? "barrier"
+                       : "signal",
+           launched.transport.c_str(), launched.nranks, (long long)std::max<int64_t>(0, m.bytes),
+           median * 1e6, double(std::max<int64_t>(0, m.bytes)) / median / 1e9);
     fflush(stdout);
   }
   if (status)

@@ -172,8 +172,8 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommInit(const ncclxrtCommConfig_t *config
                                                ncclxrtComm_t *comm);
 
 /** Leaves the job. Collective: waits until every rank leaves, or for the deadline, which is then
- * the error. Always frees; the plans of the communicator must be destroyed before. NULL is a no-op.
- */
+ *  the error. Does not wait in a job that has failed. Refused while plans of the communicator are
+ *  not destroyed; frees it otherwise, whatever the result. NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommDestroy(ncclxrtComm_t comm);
 
 /** Ends the job for all ranks: every wait returns soon, here and there, and the communicator is

@@ -17,8 +17,8 @@ struct LaunchOptions {
   std::string transport = "shm";
   std::string job;
   int64_t timeoutMs = 30'000; ///< Deadline of each wait and collective step of the ranks.
-  /// Once a rank has failed, how long the others may take to end before they are killed. 0: twice the
-  /// deadline.
+  /// Once a rank has failed, how long the others may take to end before they are killed. 0: twice
+  /// the deadline.
   int64_t graceMs = 0;
   /// The whole job, then all are killed. 0: no limit.
   int64_t limitMs = 0;
@@ -44,10 +44,10 @@ struct RankExit {
   NCCLXRT_EXPORT std::string str() const;
 };
 
-/// Forks one process a rank, runs `body` in each (its result is the exit status; it is left by _exit
-/// with standard output flushed), and hosts the rendezvous until all have ended. No process outlives
-/// the call, nor the calling thread. The caller should have no other thread that the body depends on.
-/// Throws std::runtime_error if a process or the rendezvous cannot be made.
+/// Forks one process a rank, runs `body` in each (its result is the exit status; it is left by
+/// _exit with standard output flushed), and hosts the rendezvous until all have ended. No process
+/// outlives the call, nor the calling thread. The caller should have no other thread that the body
+/// depends on. Throws std::runtime_error if a process or the rendezvous cannot be made.
 NCCLXRT_EXPORT std::vector<RankExit> launch(const LaunchOptions &options,
                                             const std::function<int(const LaunchedRank &)> &body);
 

@@ -252,8 +252,7 @@ TEST(Calls, RefuseNullsAndWrongTimes) {
   config.nranks = 1;
   config.transport = "pigeon";
   EXPECT_EQ(ncclxrtCommInit(&config, &comm), ncclxrtInvalidArgument);
-  EXPECT_STREQ(ncclxrtGetLastError(nullptr),
-               "expected transport 'shm' or 'tcp', found 'pigeon'");
+  EXPECT_STREQ(ncclxrtGetLastError(nullptr), "expected transport 'shm' or 'tcp', found 'pigeon'");
   config.transport = nullptr;
   config.rendezvous = "nowhere";
   EXPECT_EQ(ncclxrtCommInit(&config, &comm), ncclxrtInvalidArgument);
@@ -274,8 +273,7 @@ TEST(Calls, RefuseNullsAndWrongTimes) {
   longer.future = 1;
   EXPECT_EQ(ncclxrtCommInit(&longer.config, &comm), ncclxrtVersionMismatch);
   longer.future = 0;
-  ASSERT_EQ(ncclxrtCommInit(&longer.config, &comm), ncclxrtSuccess)
-      << ncclxrtGetLastError(nullptr);
+  ASSERT_EQ(ncclxrtCommInit(&longer.config, &comm), ncclxrtSuccess) << ncclxrtGetLastError(nullptr);
 
   ncclxrtPlan_t plan = nullptr;
   ncclxrtPlanDesc_t desc = NCCLXRT_PLAN_DESC_INIT;

@@ -177,8 +177,8 @@ TEST_P(Conformance, RingReduceScatter) {
                        whole(1, -1, at, bytes), 1, 0, whole(0, -1, at, bytes));
           }
           if (k < n - 1)
-            s = copy(s, exec, 2, ce, whole(1, next, at, bytes),
-                     whole(k ? 1 : 0, -1, at, bytes), 0, next, part);
+            s = copy(s, exec, 2, ce, whole(1, next, at, bytes), whole(k ? 1 : 0, -1, at, bytes), 0,
+                     next, part);
         }
         if (n == 1)
           s = copy(s, exec, 2, ce, whole(2, -1, 0, bytes), whole(0, -1, 0, bytes));

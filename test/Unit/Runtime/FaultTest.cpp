@@ -1,7 +1,7 @@
 //===- FaultTest.cpp - Ranks that die, stop, or never come ----------------===//
 //
-// Every survivor must end within its deadline with an error that names the rank at fault; nothing may
-// be left behind, and the same job name must be free at once.
+// Every survivor must end within its deadline with an error that names the rank at fault; nothing
+// may be left behind, and the same job name must be free at once.
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
@@ -79,14 +79,13 @@ TEST_P(Fault, SurvivorsNameTheRank) {
         usleep(8 * timeoutMs * 1000);
     };
     Rank me(launched.config());
-    auto mustRun = [&](ncclxrtResult_t result) {
-      check(result == ncclxrtSuccess, me.error());
-    };
+    auto mustRun = [&](ncclxrtResult_t result) { check(result == ncclxrtSuccess, me.error()); };
     if (c.phase == Phase::Prepare)
       fall();
     check(me.tryPrepare(ringSpec()) == ncclxrtSuccess, me.error());
     for (int run = 0; run < 3; ++run) {
-      bool here = (c.phase == Phase::FirstRun && run == 0) || (c.phase == Phase::MidRun && run == 2);
+      bool here =
+          (c.phase == Phase::FirstRun && run == 0) || (c.phase == Phase::MidRun && run == 2);
       mustRun(ringRun(me, here ? std::function<void()>(fall) : nullptr));
       if (c.phase == Phase::BetweenRuns && run == 1)
         fall();
@@ -126,8 +125,8 @@ TEST_P(Fault, SurvivorsNameTheRank) {
 std::vector<FaultCase> faultCases() {
   std::vector<FaultCase> all;
   for (const char *transport : {"shm", "tcp"})
-    for (Phase phase : {Phase::Prepare, Phase::FirstRun, Phase::MidRun, Phase::BetweenRuns,
-                        Phase::Destroy})
+    for (Phase phase :
+         {Phase::Prepare, Phase::FirstRun, Phase::MidRun, Phase::BetweenRuns, Phase::Destroy})
       for (int signal : {SIGKILL, SIGSTOP, 0})
         all.push_back({transport, phase, signal});
   return all;
@@ -137,7 +136,9 @@ std::string faultName(const testing::TestParamInfo<FaultCase> &info) {
   const char *phases[] = {"Prepare", "FirstRun", "MidRun", "BetweenRuns", "Destroy"};
   const FaultCase &c = info.param;
   return c.transport + phases[int(c.phase)] +
-         (c.signal == SIGKILL ? "Killed" : c.signal ? "Stopped" : "Slow");
+         (c.signal == SIGKILL ? "Killed"
+          : c.signal          ? "Stopped"
+                              : "Slow");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Fault, testing::ValuesIn(faultCases()), faultName);
@@ -327,9 +328,8 @@ TEST(Abort, AFailedProgramTellsTheOthers) {
     Rank me(launched.config());
     me.prepare(ringSpec());
     if (me.rank == 0)
-      check(me.tryRun([](int64_t exec) {
-        return ncclxrt_signal(0, exec, 2, ce, 0, 9, 0);
-      }) == ncclxrtInvalidArgument,
+      check(me.tryRun([](int64_t exec) { return ncclxrt_signal(0, exec, 2, ce, 0, 9, 0); }) ==
+                ncclxrtInvalidArgument,
             "expected an invalid argument");
     else
       check(ringRun(me) == ncclxrtAborted, "expected an aborted run");
@@ -350,8 +350,7 @@ TEST(Abort, AnUnmetWaitTellsWhatItSaw) {
     ncclxrtResult_t result =
         me.tryRun([](int64_t exec) { return ncclxrt_wait(0, exec, 4, host, 0, 0, 1, 5); });
     check(result == ncclxrtTimeout, "expected a timeout");
-    check(me.error().find("waited 300 ms for slots 'landed'[0] >= 5, found 0") !=
-              std::string::npos,
+    check(me.error().find("waited 300 ms for slots 'landed'[0] >= 5, found 0") != std::string::npos,
           me.error());
     check(me.error().find("all ranks are alive and wait: rank") != std::string::npos, me.error());
   });

@@ -156,9 +156,8 @@ std::vector<Outcome> harness::run(const Job &job,
     options.absent = job.absent;
     options.graceMs = job.graceMs;
     options.limitMs = 120'000;
-    exits = ncclxrt::launch(options, [&](const LaunchedRank &rank) {
-      return runBody(rank, reports[rank.rank], body);
-    });
+    exits = ncclxrt::launch(
+        options, [&](const LaunchedRank &rank) { return runBody(rank, reports[rank.rank], body); });
   }
   std::vector<Outcome> outcomes;
   for (int r = 0; r < job.nranks; ++r)

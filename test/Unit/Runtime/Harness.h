@@ -25,8 +25,8 @@ struct PlanSpec {
 };
 constexpr int64_t ce = 0, nic = 1, host = 2;
 
-/// One rank of a test. Each call that fails throws the result and the sentence, so that a test's body
-/// reads straight; `expect` is for the failures that are meant.
+/// One rank of a test. Each call that fails throws the result and the sentence, so that a test's
+/// body reads straight; `expect` is for the failures that are meant.
 class Rank {
 public:
   Rank(const ncclxrtCommConfig_t &config);

@@ -85,8 +85,8 @@ TEST(Floats, NarrowingRoundsOnceToNearestEven) {
       if (!std::isfinite(v))
         continue;
       double next = decode(uint16_t(b + 1), man), middle = (v + next) / 2;
-      for (double x : {v, middle, std::nextafter(middle, -INFINITY),
-                       std::nextafter(middle, INFINITY)}) {
+      for (double x :
+           {v, middle, std::nextafter(middle, -INFINITY), std::nextafter(middle, INFINITY)}) {
         expectNarrow<ncclxrt::F16>(x);
         expectNarrow<ncclxrt::Bf16>(x);
       }
@@ -111,7 +111,7 @@ struct Value {
 };
 
 int sizeOf(int dtype) {
-  return dtype == ncclxrtF64 || dtype == ncclxrtI64 ? 8
+  return dtype == ncclxrtF64 || dtype == ncclxrtI64    ? 8
          : dtype == ncclxrtF16 || dtype == ncclxrtBf16 ? 2
                                                        : 4;
 }
@@ -198,10 +198,10 @@ void fill(std::byte *p, int64_t bytes, int dtype, std::mt19937_64 &random) {
                       : dtype == ncclxrtF16 ? encode(plain, 10)
                                             : 0;
     bool wild = any >> 60 == 1 || isInt(dtype);
-    const void *from = wild                    ? static_cast<void *>(&any)
-                       : dtype == ncclxrtF32   ? static_cast<void *>(&f)
-                       : dtype == ncclxrtF64   ? static_cast<void *>(&plain)
-                                               : static_cast<void *>(&narrow);
+    const void *from = wild                  ? static_cast<void *>(&any)
+                       : dtype == ncclxrtF32 ? static_cast<void *>(&f)
+                       : dtype == ncclxrtF64 ? static_cast<void *>(&plain)
+                                             : static_cast<void *>(&narrow);
     memcpy(p + i, from, size_t(size));
   }
 }
@@ -233,8 +233,8 @@ void testReduce(Rank &me, int kind, int dtype, int acc, Shape shape) {
   for (int64_t e = 0; e < shape.elements; ++e) {
     Value expected;
     for (int64_t i = 0; i < shape.count + shape.withB; ++i) {
-      const std::byte *p = i < shape.count ? a + i * step + at(from, e * size)
-                                           : b + at(second, e * size);
+      const std::byte *p =
+          i < shape.count ? a + i * step + at(from, e * size) : b + at(second, e * size);
       Value v = round(load(p, dtype), acc);
       expected = i ? combine(expected, v, kind, acc) : v;
     }
@@ -272,7 +272,8 @@ TEST(Reduce, AgreesWithReference) {
       fill(me.buffer(1), 200'000, dtype, random);
       for (int kind : {ncclxrtReduceSum, ncclxrtReduceMin, ncclxrtReduceMax})
         for (int acc = ncclxrtF32; acc <= ncclxrtI64; ++acc) {
-          bool allowed = isInt(dtype) == isInt(acc) && (!isInt(acc) || sizeOf(acc) >= sizeOf(dtype));
+          bool allowed =
+              isInt(dtype) == isInt(acc) && (!isInt(acc) || sizeOf(acc) >= sizeOf(dtype));
           for (const Shape &shape : shapes)
             if (allowed)
               testReduce(me, kind, dtype, acc, shape);
@@ -290,8 +291,8 @@ TEST(Reduce, DestinationMayBeASource) {
     for (int i = 0; i < 9000; ++i)
       a[i] = float(i);
     me.run([](int64_t exec) {
-      return reduce(0, exec, 0, ncclxrtReduceSum, ncclxrtF32, ncclxrtF32, whole(0, -1, 12'000, 12'000),
-                    whole(0, -1, 0, 12'000), 3, 12'000);
+      return reduce(0, exec, 0, ncclxrtReduceSum, ncclxrtF32, ncclxrtF32,
+                    whole(0, -1, 12'000, 12'000), whole(0, -1, 0, 12'000), 3, 12'000);
     });
     for (int i = 0; i < 3000; ++i) {
       check(a[3000 + i] == float(i) + float(3000 + i) + float(6000 + i), std::to_string(i));

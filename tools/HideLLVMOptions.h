@@ -11,7 +11,8 @@ namespace mlir::ncclx {
 /// work, and --help-hidden shows them. Call it first in main, before the tool registers its own.
 inline void hideLLVMOptions() {
   for (auto &entry : llvm::cl::getRegisteredOptions())
-    entry.second->setHiddenFlag(llvm::cl::Hidden);
+    if (!entry.first.starts_with("help") && entry.first != "version")
+      entry.second->setHiddenFlag(llvm::cl::Hidden);
 }
 
 } // namespace mlir::ncclx

@@ -9,6 +9,28 @@ func.func @in_flight_f1_never(%a: memref<4xf32>, %d: memref<16xf32>) {
 
 // -----
 
+// expected-error @+1 {{takes a token, which cannot enter or leave a function}}
+func.func @in_flight_f1_argument(%t: !ncclx.token, %d: tensor<4xf32>) -> tensor<4xf32> {
+  %v = ncclx.finish %t, %d : tensor<4xf32> -> tensor<4xf32>
+  return %v : tensor<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// The wrong number of chunks; legality L9 says the rest.
+func.func @in_flight_f1_chunks(%a: memref<4xf32>, %d: memref<16xf32>, %i: index) {
+  // expected-note @+1 {{the collective}}
+  %t = ncclx.all_gather %a dim 0 over @g["tp"] into(%d : memref<16xf32>) async : memref<4xf32>
+  // expected-error @+1 {{takes one of 2 chunks, but the group has 4 members}}
+  %c = ncclx.finish_chunk %t, %d[%i] of 2 dim 0 : memref<16xf32> -> memref<8xf32, strided<[1], offset: ?>>
+  ncclx.finish %t, %d keeping(%a : memref<4xf32>) : memref<16xf32>
+  return
+}
+
+// -----
+
 ncclx.grid @g ["tp" = 4]
 func.func @in_flight_f1_other_buffer(%a: memref<4xf32>, %d: memref<16xf32>, %e: memref<16xf32>) {
   // expected-note @+1 {{the collective}}

@@ -122,6 +122,11 @@ struct VerifyInFlight : ncclx::impl::VerifyInFlightBase<VerifyInFlight> {
     getOperation().walk([&](FunctionOpInterface function) {
       // in flight F1, for all tokens: only then do their lives have an end to scan to.
       bool once = true;
+      for (Type type : function.getArgumentTypes())
+        if (isa<TokenType>(type)) {
+          function.emitOpError("takes a token, which cannot enter or leave a function");
+          once = false;
+        }
       auto check = [&](ValueRange values) {
         for (Value value : values)
           if (isa<TokenType>(value.getType()))

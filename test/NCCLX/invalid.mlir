@@ -49,6 +49,15 @@ func.func @collective_c2_dynamic(%a: tensor<?xf32>) {
 // -----
 
 ncclx.grid @g ["tp" = 4]
+func.func @collective_c2_too_large(%a: tensor<4294967296x536870912x0xf32>) {
+  // expected-error @+1 {{needs less than 2^63 bytes, but found 'tensor<4294967296x536870912x0xf32>'}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] : tensor<4294967296x536870912x0xf32> -> tensor<4294967296x536870912x0xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
 func.func @collective_c3_no_result(%a: tensor<4xf32>) {
   // expected-error @+1 {{on tensors needs a result}}
   ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32>

@@ -1,6 +1,9 @@
 // RUN: ncclx-opt %s --ncclx-bufferize --split-input-file | FileCheck %s
 // The output is memrefs alone, and canonical.
 // RUN: ncclx-opt %s --ncclx-bufferize --split-input-file --canonicalize --cse | FileCheck %s --implicit-check-not=tensor
+// What is in flight stays untouched under passes that move and merge.
+// RUN: ncclx-opt %s --ncclx-bufferize --split-input-file --loop-invariant-code-motion --buffer-loop-hoisting \
+// RUN:   --buffer-hoisting --cse --control-flow-sink --canonicalize --ncclx-verify-in-flight --verify-roundtrip -o /dev/null
 
 ncclx.grid @g ["tp" = 4]
 
@@ -97,6 +100,35 @@ func.func @overwrite_input(%a: tensor<4xf32> {bufferization.writable = true}) ->
   // CHECK-NEXT: ncclx.finish %[[T]], %[[D]] keeping(%[[A]] : memref<4xf32>)
   %v = ncclx.await %f : !ncclx.future<tensor<16xf32>> -> tensor<16xf32>
   return %v, %b : tensor<16xf32>, tensor<4xf32>
+}
+
+// An all_reduce in flight whose destination is its input: both are in use, so there are two buffers.
+// CHECK-LABEL: @all_reduce_in_flight(
+// CHECK-SAME: %[[A:.+]]: memref<4xf32>)
+func.func @all_reduce_in_flight(%a: tensor<4xf32> {bufferization.writable = true}) -> tensor<4xf32> {
+  // CHECK: %[[D:.+]] = memref.alloc()
+  // CHECK-NEXT: %[[T:.+]] = ncclx.all_reduce %[[A]] {{.*}} into(%[[D]] : memref<4xf32>) async
+  // CHECK-NEXT: ncclx.finish %[[T]], %[[D]] keeping(%[[A]] : memref<4xf32>)
+  %f = ncclx.start {
+    %r = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] into(%a : tensor<4xf32>) : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %r : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  %v = ncclx.await %f : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+  return %v : tensor<4xf32>
+}
+
+// The input is a slice of the destination: copied, as the collective would overwrite what it reads.
+// CHECK-LABEL: @input_in_destination(
+// CHECK-SAME: %[[W:.+]]: memref<16xf32>)
+func.func @input_in_destination(%w: tensor<16xf32> {bufferization.writable = true}) -> tensor<16xf32> {
+  // CHECK: %[[V:.+]] = memref.subview %[[W]][4] [4] [1]
+  // CHECK: %[[C:.+]] = memref.alloc() {{.*}} : memref<4xf32>
+  // CHECK-NEXT: memref.copy %[[V]], %[[C]]
+  // CHECK-NEXT: ncclx.all_gather %[[C]] {{.*}} into(%[[W]] : memref<16xf32>)
+  // CHECK-NEXT: return %[[W]]
+  %a = tensor.extract_slice %w[4] [4] [1] : tensor<16xf32> to tensor<4xf32>
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] into(%w : tensor<16xf32>) : tensor<4xf32> -> tensor<16xf32>
+  return %0 : tensor<16xf32>
 }
 
 // Almost: after the await it is written in place.

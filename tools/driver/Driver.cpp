@@ -3,6 +3,7 @@
 
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Jit/ScheduleJit.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Transforms/Passes.h"
@@ -160,10 +161,7 @@ LogicalResult Compilation::generate() {
       return report(address.takeError());
     symbols.push_back({kernel, *address});
   }
-  OwningOpRef<ModuleOp> lowered = host->clone();
-  if (failed(lowerComputeToLLVM(*lowered)))
-    return failure();
-  auto code = JitModule::create(*lowered, symbols);
+  auto code = compileSchedule(*host, symbols);
   if (!code)
     return report(code.takeError());
   hostCode = std::move(*code);

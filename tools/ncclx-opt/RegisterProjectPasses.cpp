@@ -2,6 +2,7 @@
 
 #include "Registration.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Selection/Selection.h"
 #include "ncclx/Schedule/Passes.h"
 #include "ncclx/Transforms/Passes.h"
 
@@ -9,5 +10,6 @@ void mlir::ncclx::registerProjectPasses() {
   registerNCCLXTransformsPasses();
   registerBufferizePipeline();
   registerConversionPasses();
+  registerSelectionPasses();
   ctran::registerSchedulePasses();
 }

@@ -2,6 +2,7 @@
 #include "Execute.h"
 #include "MachineFile.h"
 #include "Report.h"
+#include "SerialForm.h"
 
 #include "ncclx/Analysis/TopologyCost.h"
 #include "ncclx/Reference/Data.h"
@@ -317,7 +318,9 @@ int main(int argc, char **argv) {
     return finish(report, BadInput, error);
   report.machine = machine->name;
   TopologyCost machineCost(*machine, topology::Rate::payload);
-  ctran::machine::TimeResult here = ctran::machine::simulate(compilation.machine(), machineCost);
+  // The host plays one op at a time; over tcp the sockets carry the puts meanwhile.
+  SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
+  ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
   if (!here.ok)
     return finish(report, BadInput, "the schedule cannot be timed on this machine: " + here.message);
   report.predicted = timingOf(here);

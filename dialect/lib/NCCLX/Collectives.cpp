@@ -83,6 +83,12 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   for (ShapedType type : {in, out})
     if (!type.hasStaticShape())
       return op->emitOpError("needs static shapes, but found ") << type;
+  for (ShapedType type : {in, out}) {
+    int64_t bytes = 8;
+    for (int64_t size : type.getShape())
+      if (size != 0 && llvm::MulOverflow(bytes, size, bytes))
+        return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
+  }
   if (!isSupportedElementType(in.getElementType()))
     return op->emitOpError("works on f32, f64, bf16, f16, i32 and i64, but the elements are ")
            << in.getElementType();

@@ -3,7 +3,6 @@
 #include "Bufferization.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
-#include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,11 +23,6 @@ using namespace mlir::ncclx;
 #include "ncclx/NCCLX/NCCLXTypes.cpp.inc"
 
 namespace {
-
-struct Version : DialectVersion {
-  explicit Version(uint64_t number) : number(number) {}
-  uint64_t number;
-};
 
 struct BytecodeInterface : BytecodeDialectInterface {
   explicit BytecodeInterface(Dialect *dialect) : BytecodeDialectInterface(dialect) {}

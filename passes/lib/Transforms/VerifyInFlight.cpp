@@ -26,10 +26,9 @@ Use classifyToken(OpOperand &use) {
   return getForwarded(use) ? Use::Forward : Use::Illegal;
 }
 
-/// Whether the static subviews of one buffer have no element in common.
-bool areDisjointViews(Value a, Value b) {
-  auto x = a.getDefiningOp<memref::SubViewOp>(), y = b.getDefiningOp<memref::SubViewOp>();
-  if (!x || !y || x.getSource() != y.getSource())
+/// Whether two static subviews of one buffer have no element in common.
+bool areDisjoint(memref::SubViewOp x, memref::SubViewOp y) {
+  if (x.getSource() != y.getSource())
     return false;
   for (unsigned d = 0, rank = x.getSourceType().getRank(); d < rank; ++d) {
     auto getRange = [&](memref::SubViewOp view) -> std::optional<ShardRange> {
@@ -44,6 +43,25 @@ bool areDisjointViews(Value a, Value b) {
       return true;
   }
   return false;
+}
+
+/// The subviews that `buffer` is a view of, itself included.
+SmallVector<memref::SubViewOp> getSubviews(Value buffer) {
+  SmallVector<memref::SubViewOp> subviews;
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
+    if (auto subview = dyn_cast<memref::SubViewOp>(view.getOperation()))
+      subviews.push_back(subview);
+    buffer = view.getViewSource();
+  }
+  return subviews;
+}
+
+/// Whether the buffers are views of disjoint parts of one buffer.
+bool areDisjointViews(Value a, Value b) {
+  SmallVector<memref::SubViewOp> others = getSubviews(b);
+  return llvm::any_of(getSubviews(a), [&](memref::SubViewOp x) {
+    return llvm::any_of(others, [&](memref::SubViewOp y) { return areDisjoint(x, y); });
+  });
 }
 
 /// Checks one asynchronous collective.
@@ -104,6 +122,11 @@ struct VerifyInFlight : ncclx::impl::VerifyInFlightBase<VerifyInFlight> {
     getOperation().walk([&](FunctionOpInterface function) {
       // in flight F1, for all tokens: only then do their lives have an end to scan to.
       bool once = true;
+      for (Type type : function.getArgumentTypes())
+        if (isa<TokenType>(type)) {
+          function.emitOpError("takes a token, which cannot enter or leave a function");
+          once = false;
+        }
       auto check = [&](ValueRange values) {
         for (Value value : values)
           if (isa<TokenType>(value.getType()))
@@ -172,7 +195,7 @@ LogicalResult FlightCheck::verifyUsers() {
   for (Value value : getReached(op.getResult()))
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
-      // Operand 1 is the value in flight; being kept is harmless too, as nothing is read.
+      // Operand 0 is the token, operand 1 what is in flight.
       bool finishes = isa<FinishOp, FinishChunkOp>(user) && use.getOperandNumber() == 1 &&
                       tokens.contains(user->getOperand(0));
       if (finishes || getForwarded(use))

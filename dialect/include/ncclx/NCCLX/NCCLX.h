@@ -8,6 +8,7 @@
 #ifndef NCCLX_NCCLX_NCCLX_H
 #define NCCLX_NCCLX_NCCLX_H
 
+#include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -22,6 +23,12 @@ namespace mlir::ncclx {
 /// What every collective reads and writes: it keeps collectives in order, alive and in place.
 struct Communication : SideEffects::Resource::Base<Communication> {
   StringRef getName() override { return "Communication"; }
+};
+
+/// The version of the dialect in bytecode. NCCLXDialect::kBytecodeVersion is today's.
+struct Version : DialectVersion {
+  explicit Version(uint64_t number) : number(number) {}
+  uint64_t number;
 };
 
 /// Rows that one member holds of a dimension of `size` cut for `numMembers`: ceil(size/numMembers).

@@ -56,7 +56,7 @@ class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
          OptionalAttr<NCCLX_AlgorithmAttr>:$algorithm));
   let results = (outs Optional<AnyRankedTensor>:$result, Optional<NCCLX_TokenType>:$token); // collective C3, C5
   let assemblyFormat = "$input " # words # [{
-    `over` $grid `` $axes (`algorithm` $algorithm^)? (`into` `(` $dest^ `:` type($dest) `)`)?
+    `over` $grid `` $axes (`algorithm` `` $algorithm^)? (`into` `(` $dest^ `:` type($dest) `)`)?
     `` custom<Async>(type($token)) attr-dict `:` type($input) (`->` type($result)^)?
   }];
   let hasVerifier = 1;
@@ -71,10 +71,11 @@ class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
   }];
 }
 
-// Kind, accumulation type and order are always written: there is no default.
+// Kind, accumulation type and order are always written: there is no default. (An enum attribute prints a space
+// before itself: hence the empty literals.)
 defvar NCCLX_reductionParams = (ins
   NCCLX_ReductionKindAttr:$kind, TypeAttr:$accumulate, NCCLX_ReductionOrderAttr:$order); // reduction C1
-defvar NCCLX_reductionWords = "$kind `accumulate` $accumulate `order` $order ";
+defvar NCCLX_reductionWords = "`` $kind `accumulate` $accumulate `order` `` $order ";
 
 def NCCLX_AllGatherOp : NCCLX_CollectiveOp<"all_gather", (ins I64Attr:$dim), "`dim` $dim "> {
   let summary = "Gather the slices of all members on every member";

@@ -1,0 +1,44 @@
+//===- ncclx-translate.cpp - Graphs to and from other formats -------------===//
+//
+// Each import or export is a translation that is registered before mlirTranslateMain
+// and so gets an option of its own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../HideLLVMOptions.h"
+#include "ncclx/NCCLX/NCCLX.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+
+using namespace mlir;
+
+static void registerGraphDialects(DialectRegistry &registry) {
+  registry
+      .insert<ncclx::NCCLXDialect, arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
+              math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
+}
+
+int main(int argc, char **argv) {
+  ncclx::hideLLVMOptions();
+  TranslateFromMLIRRegistration toBytecode(
+      "ncclx-to-bytecode", "Write a graph as MLIR bytecode, with the dialect's version",
+      [](Operation *op, llvm::raw_ostream &output) { return writeBytecodeToFile(op, output); },
+      registerGraphDialects);
+  static llvm::cl::extrahelp help("\nUSE:\n"
+                                  "  ncclx-translate --<translation> [INPUT] [-o OUTPUT]\n\n"
+                                  "  INPUT and OUTPUT default to the standard streams. Imports of "
+                                  "other formats are to come; until\n"
+                                  "  then graphs are written in the ncclx dialect. ncclx-opt "
+                                  "--help lists what can be done with them.\n");
+  return failed(
+      mlirTranslateMain(argc, argv, "ncclx-translate: read or write a graph in another format\n"));
+}

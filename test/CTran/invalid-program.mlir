@@ -302,3 +302,57 @@ ctran.program @program_c14_twice grid ["x" = 4, "y" = 2] {
 
 // expected-error @below {{must stand in a ctran.program}}
 %x = "ctran.coord"() <{axis = "x"}> : () -> !ctran.coord<"x">
+
+// -----
+
+// Definitions in a circle end with the dominance error, not never.
+ctran.program @circle grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{operand #0 does not dominate this use}}
+  %a = ctran.shift %b by %c1 : !ctran.coord<"x">
+  // expected-note @below {{operand defined here}}
+  %b = ctran.shift %a by %c1 : !ctran.coord<"x">
+  ctran.return %entry : !ctran.token
+}
+
+// -----
+
+ctran.program @circle_in_index grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch : memref<4xf32>
+  %r = ctran.reindex %w ["x" = 4]
+  %c1 = arith.constant 1 : index
+  %a = ctran.shift %b by %c1 : !ctran.coord<"x">
+  %b = ctran.shift %a by %c1 : !ctran.coord<"x">
+  // expected-error @below {{a coordinate must come from ctran ops of this program}}
+  %v = ctran.range %r[%a : "x"]
+  ctran.return %entry : !ctran.token
+}
+
+// -----
+
+ctran.program @circle_of_windows grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  // expected-error @below {{needs a window that is not yet reindexed}}
+  %a = ctran.reindex %b ["x" = 4]
+  %b = ctran.reindex %a ["x" = 4]
+  ctran.return %entry : !ctran.token
+}
+
+// -----
+
+ctran.program @circle_of_numbers grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = arith.addi %b, %c1 : index
+  // expected-error @-1 {{operand #0 does not dominate this use}}
+  // expected-note @below {{operand defined here}}
+  %b = arith.addi %a, %c1 : index
+  %t = scf.for %i = %c0 to %a step %c1 iter_args(%u = %entry) -> (!ctran.token) {
+    %f = ctran.flush after %u on host
+    scf.yield %f : !ctran.token
+  }
+  ctran.return %t : !ctran.token
+}

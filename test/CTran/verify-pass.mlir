@@ -141,3 +141,26 @@ ctran.program @chain grid ["x" = 4] {
   %end = ctran.sink %all holds "c" shared ["x"] after %done, %have on host
   ctran.return %end : !ctran.token
 }
+
+// -----
+
+// A put that the peer is never told of is lost in one class and on all ranks alike.
+ctran.program @untold grid ["x" = 3] {
+^bb0(%entry: !ctran.token):
+  %c1 = arith.constant 1 : index
+  %x = ctran.coord "x"
+  %p = ctran.shift %x by %c1 : !ctran.coord<"x">
+  %w = ctran.window "w" scratch peers put : memref<6xf32>
+  %r = ctran.reindex %w [2]
+  %v = ctran.peer_view %r at (%p : "x") : !ctran.window
+  %c0 = arith.constant 0 : index
+  %from = ctran.range %r[%c0]
+  %to = ctran.range %v[%c1]
+  %here = ctran.range %r[%c1]
+  %a = ctran.source %from holds "a" after %entry on host
+  // expected-note @below 0+ {{the other is}}
+  %b = ctran.copy %from to %to after %a on nic
+  // expected-error @below {{program @untold is refused}}
+  %k = ctran.sink %here holds "a" after %b on host
+  ctran.return %k : !ctran.token
+}

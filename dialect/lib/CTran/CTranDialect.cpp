@@ -20,28 +20,26 @@ using namespace mlir::ctran;
 #include "ncclx/CTran/CTranAttrs.cpp.inc"
 
 namespace {
-/// The version of the dialect that a bytecode file was written with.
-struct Version : DialectVersion {
-  explicit Version(uint64_t number) : number(number) {}
-  uint64_t number;
-};
-
 struct BytecodeInterface : BytecodeDialectInterface {
-  static constexpr uint64_t current = 1;
   explicit BytecodeInterface(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
 
-  void writeVersion(DialectBytecodeWriter &writer) const override { writer.writeVarInt(current); }
+  void writeVersion(DialectBytecodeWriter &writer) const override {
+    // A caller may ask for an older version (or a test for a newer one).
+    auto asked = writer.getDialectVersion<CTranDialect>();
+    writer.writeVarInt(succeeded(asked) ? static_cast<const CTranVersion *>(*asked)->number
+                                        : CTranVersion::current);
+  }
 
   std::unique_ptr<DialectVersion> readVersion(DialectBytecodeReader &reader) const override {
     uint64_t number;
     if (failed(reader.readVarInt(number)))
       return nullptr;
-    if (number == 0 || number > current) {
+    if (number == 0 || number > CTranVersion::current) {
       reader.emitError("ctran bytecode has version ")
-          << number << ", but this reader knows versions 1 to " << current;
+          << number << ", but this reader knows versions 1 to " << CTranVersion::current;
       return nullptr;
     }
-    return std::make_unique<Version>(number);
+    return std::make_unique<CTranVersion>(number);
   }
 };
 } // namespace

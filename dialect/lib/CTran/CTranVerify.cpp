@@ -263,7 +263,7 @@ static LogicalResult verifyPath(Operation *op, OperandRange indices, Value first
     return success();
   }
   // An empty interval may begin at the end.
-  bool inside = !begin || (*begin >= 0 && *begin + number.value_or(0) <= dim.size);
+  bool inside = !begin || (*begin >= 0 && *begin <= dim.size - number.value_or(0));
   if (!inside) // index C7
     return op->emitOpError("takes ")
            << number.value_or(0) << " places of dimension " << indices.size() << " from " << *begin

@@ -91,9 +91,12 @@ LogicalResult CTranVerifyPass::verify(ProgramOp program) {
   bool isUndecided = proof.verdict == machine::Verdict::Undecided;
   bool isError = !isUndecided || undecided == UndecidedAs::Error;
   InFlightDiagnostic diag = isError ? emitError(loc) : emitWarning(loc);
-  diag << "program @" << program.getSymName() << " is "
-       << (isUndecided ? "undecided: " : "refused: ") << machine::toString(proof.verdict) << ": "
-       << proof.message;
+  diag << "program @" << program.getSymName() << " is ";
+  if (isUndecided)
+    diag << "undecided: ";
+  else
+    diag << "refused: " << machine::toString(proof.verdict) << ": ";
+  diag << proof.message;
   if (Operation *other = opAt(proof.witness.other))
     diag.attachNote(other->getLoc())
         << "the other is " << machine::toString(schedule, *proof.witness.other);

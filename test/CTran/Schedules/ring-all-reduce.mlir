@@ -7,6 +7,10 @@
 // RUN: sed 's/@N@/131072/g; s/@N1@/131071/g; s/@E@/1048576/g; s/@K@/262142/g' %s \
 // RUN:   | ncclx-opt --ctran-verify=mode=class --remarks-filter=ctran-verify --remark-policy=all 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: sed 's/@N@/1/g; s/@N1@/0/g; s/@E@/8/g; s/@K@/0/g' %s | ncclx-opt --ctran-verify=mode=all -o /dev/null
+// The same after every pass that may touch it.
+// RUN: ncclx-opt %t.8 --canonicalize --cse --loop-invariant-code-motion --int-range-optimizations --canonicalize \
+// RUN:   --ctran-verify --remarks-filter=ctran-verify --remark-policy=all 2>&1 | FileCheck %s --check-prefix=CLASS
+// RUN: ncclx-opt %t.8 --ctran-verify="mode=all depth=1" -o /dev/null
 //
 // CLASS: [Passed] Proof | Category:ctran-verify | Function=ring_all_reduce
 // CLASS-SAME: Mode=class

@@ -2,6 +2,7 @@
 #ifndef NCCLX_CTRAN_CTRAN_H
 #define NCCLX_CTRAN_CTRAN_H
 
+#include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,6 +28,13 @@ struct Order : SideEffects::Resource::Base<Order> {
 struct BoxAccess {
   Value range;
   bool write;
+};
+
+/// The version of the dialect in a bytecode file.
+struct CTranVersion : DialectVersion {
+  static constexpr uint64_t current = 1;
+  explicit CTranVersion(uint64_t number) : number(number) {}
+  uint64_t number;
 };
 
 } // namespace mlir::ctran

@@ -257,6 +257,26 @@ func.func @legality_l5_argument(%n: index, %u: index {ncclx.uniform}) {
 
 // -----
 
+func.func private @callee(%n: index {ncclx.uniform}) {
+  return
+}
+// An induction variable differs where a bound does.
+// expected-note @+1 {{which is argument #0, not marked {ncclx.uniform}}}
+func.func @legality_l5_induction_variable(%n: index, %u: index {ncclx.uniform}) {
+  %c0 = arith.constant 0 : index
+  scf.for %i = %c0 to %u step %u {
+    func.call @callee(%i) : (index) -> ()
+  }
+  // expected-note @+1 {{which is argument #0 of this 'scf.for'}}
+  scf.for %i = %c0 to %u step %n {
+    // expected-error @+1 {{passes as argument #0, which @callee marks {ncclx.uniform}, a value that may differ between ranks}}
+    func.call @callee(%i) : (index) -> ()
+  }
+  return
+}
+
+// -----
+
 ncclx.grid @g ["tp" = 4]
 
 // expected-note @+1 {{this one}}

@@ -22,8 +22,8 @@ std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorit
       return "it reduces in rank order, not in ring order";
     return std::nullopt;
   }
-  if (!isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(*op))
-    return "a ring carries all_gather, reduce_scatter and all_reduce";
+  if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
+    return "a ring carries a shift and not listed pairs";
   if (op.getAxes().size() != 1)
     return llvm::formatv("a ring runs along one axis, not {0}", op.getAxes().size()).str();
   if (op.isReduction()) {

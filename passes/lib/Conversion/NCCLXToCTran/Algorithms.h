@@ -24,6 +24,9 @@ struct CollectiveSpec {
   int64_t dim = 0;                 ///< gathered, scattered or split dimension
   int64_t concatDim = 0;           ///< all_to_all
   int64_t shift = 0;               ///< permute: data moves from x to x + shift along axes[0]
+  SmallVector<std::pair<int64_t, int64_t>> pairs; ///< permute: (source, target) instead of a shift
+  /// permute by pairs: writes a kernel that fills the output with zeros; gives its token.
+  std::function<Value(ScheduleBuilder &, ValueRange after)> zero;
   ReduceKind reduce = ReduceKind::Sum;
   Type accumulate;
   SmallVector<Value> inReady;      ///< the input holds its value after these
@@ -45,9 +48,11 @@ struct InFlight {
 
 /// Direct: every member sends to every other member in one step.
 InFlight emitDirect(ScheduleBuilder &s, const CollectiveSpec &c);
-/// Ring: n - 1 steps along one axis, each to the next member alone.
-/// all_gather, reduce_scatter and all_reduce over one axis.
+/// Ring: steps along one axis, each to a neighbour alone.
 InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
+InFlight ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c);
+InFlight ringPermute(ScheduleBuilder &s, const CollectiveSpec &c);
+InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Elements of a scratch slot that holds the largest piece of `type` cut along `dim` (nothing: its
 /// elements in row-major order) among `members`.

@@ -100,6 +100,8 @@ Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value
 
 InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Kind = CollectiveSpec::Kind;
+  if (c.kind == Kind::Permute && c.zero)
+    return permutePairs(s, c);
   Views v = makeViews(s, c);
   InFlight flight;
   SmallVector<Value> own = ownPoint(s, c.axes);

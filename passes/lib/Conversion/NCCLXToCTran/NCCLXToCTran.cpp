@@ -77,6 +77,8 @@ private:
                   ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops, double bytes,
                   int64_t sms, SmallVector<Value> after, StringRef note);
 
+  /// A kernel that fills `root` with zeros, for members that receive nothing.
+  Value addZero(ctran::ScheduleBuilder &s, Value root, ValueRange after);
   SmallVector<Value> readyTokens(Value root);
   SmallVector<Value> freeTokens(Value root);
   /// Tokens of the compute lane: it completes in order, so its own ops need none.
@@ -267,11 +269,18 @@ LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpe
     spec.concatDim = exchange.getConcat();
   } else if (auto permute = dyn_cast<PermuteOp>(*op)) {
     spec.kind = Kind::Permute;
-    if (!permute.getShift())
-      return op->emitOpError("lists pairs, which are not lowered yet; a shift is");
-    if (spec.axes.size() != 1)
+    if (permute.getShift() && spec.axes.size() != 1)
       return op->emitOpError("shifts along ") << spec.axes.size()
              << " axes at once, which is not lowered yet; a shift along one is";
+    if (!permute.getShift()) {
+      ArrayRef<int64_t> flat = *permute.getPairs();
+      for (size_t i = 0; i + 1 < flat.size(); i += 2)
+        spec.pairs.push_back({flat[i], flat[i + 1]});
+      spec.zero = [this, op](ctran::ScheduleBuilder &s, ValueRange after) {
+        return addZero(s, op.getDest(), after);
+      };
+      return success();
+    }
     spec.shift = *permute.getShift();
   } else {
     return op->emitOpError("is not lowered yet");
@@ -282,8 +291,8 @@ LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpe
 static LogicalResult checkAlgorithm(CollectiveOpInterface op, const ctran::CollectiveSpec &spec) {
   using Kind = ctran::CollectiveSpec::Kind;
   bool ring = op.getAlgorithm() == Algorithm::Ring;
-  if (ring && (spec.kind == Kind::AllToAll || spec.kind == Kind::Permute))
-    return op->emitOpError("asks for a ring, which carries all_gather, reduce_scatter and all_reduce");
+  if (ring && spec.kind == Kind::Permute && spec.zero)
+    return op->emitOpError("asks for a ring, which carries a shift and not listed pairs");
   if (ring && spec.axes.size() != 1)
     return op->emitOpError("asks for a ring over ") << spec.axes.size() << " axes, expected one";
   if (!op.isReduction())
@@ -389,6 +398,29 @@ void Converter::addCompute(Location loc, StringRef callee, ArrayRef<Value> args,
     buffers[root].writers = {done};
     buffers[root].readers.clear();
   }
+}
+
+Value Converter::addZero(ctran::ScheduleBuilder &s, Value root, ValueRange after) {
+  auto type = cast<MemRefType>(root.getType());
+  std::string name =
+      (function.getSymName() + ".k" + std::to_string(kernels++) + ".zero").str();
+  {
+    OpBuilder outside(function);
+    auto kernel = func::FuncOp::create(outside, s.loc, name,
+                                       outside.getFunctionType(type, TypeRange()));
+    kernel.setPrivate();
+    OpBuilder inside = OpBuilder::atBlockBegin(kernel.addEntryBlock());
+    Value zero = arith::ConstantOp::create(inside, s.loc,
+                                           inside.getZeroAttr(type.getElementType()));
+    linalg::FillOp::create(inside, s.loc, zero, kernel.getArgument(0));
+    func::ReturnOp::create(inside, s.loc);
+  }
+  Value window = buffers[root].window;
+  return ctran::ComputeOp::create(
+      s.builder, s.loc, ctran::TokenType::get(s.builder.getContext()), name, window, ValueRange(),
+      s.range(window), after, ctran::LaneKind::Compute, Value(), APFloat(0.0),
+      APFloat(double(type.getNumElements() * type.getElementTypeBitWidth() / 8)), 0, s.of,
+      s.builder.getStringAttr("zero"));
 }
 
 LogicalResult Converter::convertCall(CallOp op) {

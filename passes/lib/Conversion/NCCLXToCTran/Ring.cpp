@@ -96,6 +96,10 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Kind = CollectiveSpec::Kind;
   if (c.groupSize(s) == 1)
     return emitDirect(s, c); // nobody to send to: one copy, or a reduction of one operand
+  if (c.kind == Kind::AllToAll)
+    return ringAllToAll(s, c);
+  if (c.kind == Kind::Permute)
+    return ringPermute(s, c);
   Views v = makeViews(s, c);
   SmallVector<Value> own = ownPoint(s, c.axes);
   InFlight flight;
@@ -142,9 +146,7 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
     finishWith(ready);
     return flight;
   }
-  case Kind::AllToAll:
-  case Kind::Permute:
-    break; // the conversion refuses them
+  default:
+    llvm_unreachable("the others are written elsewhere");
   }
-  llvm_unreachable("the conversion asks for a ring of the other kinds alone");
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ncclx/Topology/Bounds.h"
+#include "ConcurrentFlow.h"
 #include "CutGraph.h"
 #include "DomainBounds.h"
 #include <algorithm>
@@ -131,8 +132,9 @@ private:
   void latency();
   void exact();
   void sharedNode();
-  Rational distance(bool byCapacity, llvm::ArrayRef<std::pair<unsigned, unsigned>> pairs,
-                    const Rational &bytesPerPair) const;
+  using Pairs = llvm::ArrayRef<std::pair<unsigned, unsigned>>;
+  Rational dual(llvm::ArrayRef<int64_t> lengths, Pairs pairs, const Rational &bytesPerPair) const;
+  void concurrent(Pairs pairs, const Rational &bytesPerPair);
   /// A partition of the group by a property of its ranks; empty if it has one part.
   std::vector<std::pair<std::string, std::vector<std::vector<unsigned>>>> partitions() const;
   Rational cutOut(const std::vector<unsigned> &part, bool reversed) const;
@@ -303,38 +305,41 @@ Bounder::partitions() const {
 }
 
 /// LP duality: whatever lengths the links have, bytes times distance is at most capacity times
-/// length times time. Lengths: one a link, or the reciprocal of the capacity.
-Rational Bounder::distance(bool byCapacity, llvm::ArrayRef<std::pair<unsigned, unsigned>> pairs,
-                           const Rational &bytesPerPair) const {
+/// length times time.
+Rational Bounder::dual(llvm::ArrayRef<int64_t> lengths, Pairs pairs,
+                       const Rational &bytesPerPair) const {
   CutGraph metric = cuts;
-  Rational widest = 0, supply = 0;
-  for (const FlowGraph::Arc &arc : metric.graph.arcs)
-    if (arc.capacity > widest)
-      widest = arc.capacity;
-  for (FlowGraph::Arc &arc : metric.graph.arcs) {
-    // Rounded to integers: any lengths are valid, and integers stay exact.
-    Rational length = 1;
-    if (byCapacity) {
-      Rational ratio = widest / arc.capacity * Rational(1024);
-      length = ratio.isValid() ? Rational::make(ratio.numerator() / ratio.denominator(), 1)
-                               : Rational(1);
-    }
-    arc.latencyNs = length;
-    supply += arc.capacity * length;
+  Rational supply = 0, demand = 0;
+  for (size_t a = 0; a < lengths.size(); ++a) {
+    metric.graph.arcs[a].latencyNs = lengths[a];
+    supply += metric.graph.arcs[a].capacity * Rational(lengths[a]);
   }
   std::vector<std::vector<unsigned>> targets(n);
   for (auto [from, to] : pairs)
     targets[from].push_back(to);
-  Rational demand = 0;
   for (unsigned i = 0; i < n; ++i) {
     if (targets[i].empty())
       continue;
-    auto lengths = metric.latencies(i);
+    auto ways = metric.latencies(i);
     for (unsigned j : targets[i])
-      if (lengths[metric.member[j]])
-        demand += *lengths[metric.member[j]];
+      if (ways[metric.member[j]])
+        demand += *ways[metric.member[j]];
   }
   return demand * bytesPerPair / supply;
+}
+
+void Bounder::concurrent(Pairs pairs, const Rational &bytesPerPair) {
+  std::vector<int64_t> equal(cuts.graph.arcs.size(), 1);
+  add(dual(equal, pairs, bytesPerPair), "distance", "bytes times shortest way fill every link");
+  if (n > 64)
+    return; // the search takes too long
+  std::vector<std::pair<unsigned, unsigned>> ends;
+  for (auto [from, to] : pairs)
+    ends.emplace_back(cuts.member[from], cuts.member[to]);
+  ConcurrentMetric metric = concurrentMetric(cuts.graph, ends);
+  add(dual(metric.lengths, pairs, bytesPerPair), "concurrent flow",
+      fmt::format("bytes times weighted distance; a routing that takes {:.6g} us is known",
+                  metric.routed * bytesPerPair.toDouble() * 1e6));
 }
 
 void Bounder::allToAll() {
@@ -376,13 +381,7 @@ void Bounder::allToAll() {
     for (unsigned j = 0; j < n; ++j)
       if (i != j)
         pairs.emplace_back(i, j);
-  for (bool byCapacity : {false, true}) {
-    Rational seconds = distance(byCapacity, pairs, share);
-    if (seconds.isValid())
-      add(seconds, "distance",
-          fmt::format("bytes times shortest way fill every link{}",
-                      byCapacity ? ", links weighted by 1/capacity" : ""));
-  }
+  concurrent(pairs, share);
 }
 
 void Bounder::allReduceInNetwork() {
@@ -472,8 +471,7 @@ void Bounder::permute() {
   if (moving.empty())
     return add(0, "nothing moves", "every rank keeps its buffer");
   add(worst, "cut", detail);
-  for (bool byCapacity : {false, true})
-    add(distance(byCapacity, moving, size), "distance", "bytes times shortest way fill every link");
+  concurrent(moving, size);
 }
 
 void Bounder::latency() {

@@ -61,8 +61,8 @@ struct LowerBound {
   Rational seconds;
   /// The argument's fixed name: "cut" (the narrowest of all cuts, by maximum flow), "domain cut"
   /// (above 256 ranks: the narrowest round a rank, host, rack, zone or data centre), "port",
-  /// "volume", "shared node", "distance", "reduce_scatter + all_gather", "latency", "in-network
-  /// reduction", "nothing moves".
+  /// "volume", "shared node", "distance", "concurrent flow", "reduce_scatter + all_gather",
+  /// "latency", "in-network reduction", "nothing moves".
   std::string argument;
   /// The argument's witness, for people: "7 of 8 ranks must reach gpu0 over 450 GB/s".
   std::string detail;

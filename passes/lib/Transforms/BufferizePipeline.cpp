@@ -2,6 +2,8 @@
 
 #include "ncclx/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -10,6 +12,8 @@ using namespace mlir;
 
 void ncclx::buildBufferizePipeline(OpPassManager &pm) {
   pm.addPass(createVerifyLegality());
+  // Elementwise arith and math on tensors do not bufferize by themselves.
+  pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   pm.addPass(createMaterializeDestinations());
   pm.addPass(createExpandFutures());
   pm.addPass(createVerifyInFlight());

@@ -84,9 +84,9 @@ public:
   Value signal(Value slot, ValueRange after, LaneRef lane, StringRef note);
   Value wait(Value slot, Value value, ValueRange after, LaneRef lane, StringRef note);
   Value source(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
-               ValueRange after);
+               ValueRange after, ArrayRef<unsigned> shared = {});
   Value sink(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
-             ValueRange after);
+             ValueRange after, ArrayRef<unsigned> shared = {});
 
   // The words that hide the carrier.
   /// Copies to a peer and raises `arrived` there when the bytes have landed. Token: local completion.

@@ -276,8 +276,9 @@ LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpe
       ArrayRef<int64_t> flat = *permute.getPairs();
       for (size_t i = 0; i + 1 < flat.size(); i += 2)
         spec.pairs.push_back({flat[i], flat[i + 1]});
-      spec.zero = [this, op](ctran::ScheduleBuilder &s, ValueRange after) {
-        return addZero(s, op.getDest(), after);
+      Value dest = op.getDest();
+      spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
+        return addZero(s, dest, after);
       };
       return success();
     }

@@ -18,6 +18,7 @@ public:
     for (unsigned axis : axes)
       me = s.add(mul(me, s.size(axis)), value(axis));
   }
+  Value own() { return me; }
   /// The second of the pair whose first is this member, or -1.
   Value partner(ArrayRef<std::pair<int64_t, int64_t>> pairs) {
     Value result = s.constant(-1);
@@ -89,7 +90,8 @@ InFlight ctran::permutePairs(ScheduleBuilder &s, const CollectiveSpec &c) {
     back.push_back({target, source});
   Value target = members.partner(c.pairs), source = members.partner(back);
   Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, 1);
-  Value start = s.source(s.range(c.in), c.name, ownPoint(s, c.axes), {}, c.inReady);
+  // Members are numbers here, so the value is named by numbers, the same ones on every rank.
+  Value start = s.source(s.range(c.in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
   flight.others.push_back(members.ifAny(
       source, [&] { return s.ready(s.slot(members.at(rtr, source)), c.outFree, "ready"); },
       [&] { return c.outFree.front(); }));
@@ -107,7 +109,8 @@ InFlight ctran::permutePairs(ScheduleBuilder &s, const CollectiveSpec &c) {
         source,
         [&] {
           Value here = s.arrive(s.slot(data), s.constant(1), {}, "await data");
-          return s.sink(s.range(c.out), c.name, members.point(source), {}, here);
+          return s.sink(s.range(c.out), c.name, members.point(source), {}, here,
+                        c.axes);
         },
         [&] { return c.zero(s, c.outFree); });
     return {ready};

@@ -169,20 +169,22 @@ static ArrayAttr axisNames(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
 }
 
 Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,
-                              ArrayRef<unsigned> summed, ValueRange after) {
+                              ArrayRef<unsigned> summed, ValueRange after,
+                              ArrayRef<unsigned> shared) {
   LaneRef lane = proofLane();
   return SourceOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
                           axisNames(*this, summed),
-                        builder.getStrArrayAttr({}), range, after, lane.kind, laneIndex(lane), of,
+                        axisNames(*this, shared), range, after, lane.kind, laneIndex(lane), of,
                           str("given"));
 }
 
 Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
-                            ArrayRef<unsigned> summed, ValueRange after) {
+                            ArrayRef<unsigned> summed, ValueRange after,
+                            ArrayRef<unsigned> shared) {
   LaneRef lane = proofLane();
   return SinkOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
                         axisNames(*this, summed),
-                        builder.getStrArrayAttr({}), range, after, lane.kind, laneIndex(lane), of,
+                        axisNames(*this, shared), range, after, lane.kind, laneIndex(lane), of,
                         str("demanded"));
 }
 

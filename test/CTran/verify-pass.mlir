@@ -158,9 +158,9 @@ ctran.program @untold grid ["x" = 3] {
   %to = ctran.range %v[%c1]
   %here = ctran.range %r[%c1]
   %a = ctran.source %from holds "a" after %entry on host
-  // expected-note @below 0+ {{the other is}}
+  // expected-note @below {{the other is}}
   %b = ctran.copy %from to %to after %a on nic
-  // expected-error @below {{program @untold is refused}}
+  // expected-error @below {{program @untold is refused: race}}
   %k = ctran.sink %here holds "a" after %b on host
   ctran.return %k : !ctran.token
 }

@@ -16,15 +16,19 @@
 // The put does not wait until the peer's output is free: the second run's put meets the owner's read.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-RTR/s/>= %%c1/>= %%c0/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=RTR
 // RTR: error: program @direct_all_gather is refused: race
+// RTR-SAME: 'all_gather c0: put'
 // One signal more is awaited than is ever sent.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-DATA/s/>= %%c1/>= %%c2/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=MORE
-// MORE: error: program @direct_all_gather is refused: {{deadlock|balance}}
+// MORE: error: program @direct_all_gather is refused: deadlock
+// MORE-SAME: 'all_gather c0: wait data'
 // The last wait is gone: the result is returned before it has arrived.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-DATA/s/>= %%c1/>= %%c0/' %s | not ncclx-opt --ctran-verify=mode=all 2>&1 | FileCheck %s --check-prefix=EARLY
-// EARLY: error: program @direct_all_gather is refused: {{race|undefined}}
+// EARLY: error: program @direct_all_gather is refused: undefined
+// EARLY-SAME: 'all_gather c0: sink'
 // The bytes go where the neighbour's belong.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-PLACE/s/%%x : "x"/%%p : "x"/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=PLACE
-// PLACE: error: program @direct_all_gather is refused: {{race|result|undefined}}
+// PLACE: error: program @direct_all_gather is refused: race
+// PLACE-SAME: 'all_gather c0: put'
 // Data is signalled before it is copied.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-ORDER/s/on ce/on ce[%%c1]/; /MUT-SIGNAL/s/after %%put on ce/on ce/; /MUT-END/s/%%sig/%%put/; /MUT-SIGNAL/s/%%sig = /%%unused = /' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=UNUSED
 // UNUSED: error: 'ctran.signal' op makes a token that nothing uses

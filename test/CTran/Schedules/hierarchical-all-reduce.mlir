@@ -18,10 +18,12 @@
 // JOIN-SAME: gather b
 // A tier's ring leaves out its last step.
 // RUN: sed '/MUT-STEPS/s/%%n.b/%%c1/' %t.24 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=STEPS
-// STEPS: error: program @hierarchical is refused: {{result|balance|deadlock}}
+// STEPS: error: program @hierarchical is refused: deadlock
+// STEPS-SAME: 'data a'
 // The gather of one tier does not wait until the peer has done with its own puts.
 // RUN: sed '/MUT-READY/s/>= %%j1/>= %%c0/' %t.24 | not ncclx-opt --ctran-verify=mode=all 2>&1 | FileCheck %s --check-prefix=READY
 // READY: error: program @hierarchical is refused: race
+// READY-SAME: 'gather a'
 ctran.program @hierarchical grid ["a" = @A@, "b" = @B@, "c" = @C@, "d" = @D@] {
 ^bb0(%entry: !ctran.token):
   %cm2 = arith.constant -2 : index

@@ -11,13 +11,16 @@
 //
 // With one generation the next run's packets overwrite what is still read.
 // RUN: sed 's/generations 2//' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=GEN
-// GEN: error: program @one_shot is refused: {{race|realisation}}
+// GEN: error: program @one_shot is refused: race
+// GEN-SAME: 'packet'
 // One peer's packet is read before it has come.
 // RUN: sed '/MUT-WAIT/s/%%c4/%%c3/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=WAIT
-// WAIT: error: program @one_shot is refused: {{race|undefined}}
+// WAIT: error: program @one_shot is refused: race
+// WAIT-SAME: 'reduce'
 // One peer's packet is added twice, another's never.
 // RUN: sed '/MUT-SUM/s/%%s3 into/%%s2 into/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=SUM
 // SUM: error: program @one_shot is refused: result
+// SUM-SAME: 'reduce'
 // Packets are a kernel's.
 // RUN: sed '/MUT-LANE/s/on sm/on ce/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=LANE
 // LANE: error: 'ctran.copy' op notifies inband slots, which needs lane sm, found ce

@@ -21,24 +21,28 @@
 //
 // The wait for data is gone.
 // RUN: sed '/MUT-DATA/s/>= %%k/>= %%c0/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=DATA
-// DATA: error: program @ring_all_reduce is refused: {{race|undefined}}
+// DATA: error: program @ring_all_reduce is refused: race
 // DATA-SAME: all_reduce r: add
 // A put does not notify.
 // RUN: sed '/MUT-AGPUT/s/notify %%dgr//' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=NOTIFY
-// NOTIFY: error: program @ring_all_reduce is refused: {{deadlock|balance}}
+// NOTIFY: error: program @ring_all_reduce is refused: deadlock
+// NOTIFY-SAME: 'all_reduce r: wait data'
 // The credit goes to the wrong neighbour.
 // RUN: sed '/MUT-CREDIT/s/%%cl /%%cr /' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=CREDIT
-// CREDIT: error: program @ring_all_reduce is refused: {{race|deadlock|signal}}
+// CREDIT: error: program @ring_all_reduce is refused: race
+// CREDIT-SAME: 'all_reduce r: put'
 // One credit too many is taken for granted.
 // RUN: sed '/MUT-AHEAD/s/%%slots/%%c3/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=AHEAD
 // AHEAD: error: program @ring_all_reduce is refused: race
 // AHEAD-SAME: all_reduce r: put
 // The next piece of the ring is sent.
 // RUN: sed '/MUT-SRC/s/%%cm1/%%cm2/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=SRC
-// SRC: error: program @ring_all_reduce is refused: {{race|result}}
+// SRC: error: program @ring_all_reduce is refused: result
+// SRC-SAME: 'all_reduce r: add'
 // The peer may overwrite what an own put still reads.
 // RUN: sed '/MUT-RTR/s/after %%p /after %%h /' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=RTR
 // RTR: error: program @ring_all_reduce is refused: race
+// RTR-SAME: 'all_reduce r: forward'
 // Bytes are forwarded before they arrived.
 // RUN: sed '/MUT-AGPUT/s/after %%got/after %%h/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=FORWARD
 // FORWARD: error: program @ring_all_reduce is refused: race
@@ -46,18 +50,22 @@
 // Arrived bytes are not made visible.
 // RUN: sed '/MUT-FLUSH/s/ctran.flush after %%wd/ctran.wait %%d0 >= %%c0 after %%wd/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=FLUSH
 // FLUSH: error: program @ring_all_reduce is refused: race
+// FLUSH-SAME: 'all_reduce r: add'
 // What is received replaces what is there.
 // RUN: sed '/MUT-ADD/s/%%own, %%in into/%%in into/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=ADD
 // ADD: error: program @ring_all_reduce is refused: result
+// ADD-SAME: 'all_reduce r: sink'
 // What is received is added twice.
 // RUN: sed '/MUT-ADD/s/%%own, %%in into/%%own, %%in, %%in into/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: program @ring_all_reduce is refused: result
+// TWICE-SAME: 'all_reduce r: add'
 // The sources are given back before the puts have read them.
 // RUN: sed '/MUT-END/s/%%ends#1, //' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=END
 // END: error: 'scf.for' op makes a token that nothing uses
 // One more signal a run is declared than is sent.
 // RUN: sed '/MUT-PERRUN/s/per_run 14/per_run 15/' %t.8 | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=KDECL
-// KDECL: error: program @ring_all_reduce is refused: {{balance|deadlock|race}}
+// KDECL: error: program @ring_all_reduce is refused: deadlock
+// KDECL-SAME: 'all_reduce r: wait data'
 ctran.program @ring_all_reduce grid ["x" = @N@] collectives [#ctran.collective<"r", "all_reduce", "ring", ["x"], @E@>] {
 ^bb0(%entry: !ctran.token):
   %cm2 = arith.constant -2 : index

@@ -10,16 +10,20 @@
 //
 // A block pushes what the other block adds.
 // RUN: sed '/MUT-OWNER/s/%%blk/%%other/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=OWNER
-// OWNER: error: program @two_shot is refused: {{undefined|race}}
+// OWNER: error: program @two_shot is refused: undefined
+// OWNER-SAME: 'all_reduce r: push'
 // Another part is pulled from one peer.
 // RUN: sed '/MUT-SRC/s/%%x : "x"/%%p1 : "x"/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=SRC
-// SRC: error: program @two_shot is refused: {{result|race}}
+// SRC: error: program @two_shot is refused: result
+// SRC-SAME: 'all_reduce r: pull'
 // Inputs are read before their owners wrote them.
 // RUN: sed '/MUT-IN/s/>= %%c1/>= %%c0/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=IN
-// IN: error: program @two_shot is refused: {{race|undefined}}
+// IN: error: program @two_shot is refused: race
+// IN-SAME: 'all_reduce r: pull'
 // The third peer's sum is not awaited.
 // RUN: sed '/MUT-DONE/s/%%c4/%%c3/' %s | not ncclx-opt --ctran-verify=mode=all 2>&1 | FileCheck %s --check-prefix=DONE
-// DONE: error: program @two_shot is refused: {{race|undefined}}
+// DONE: error: program @two_shot is refused: race
+// DONE-SAME: 'all_reduce r: sink'
 ctran.program @two_shot grid ["x" = 4] collectives [#ctran.collective<"r", "all_reduce", "two_shot", ["x"], 256>] {
 ^bb0(%entry: !ctran.token):
   %c0 = arith.constant 0 : index

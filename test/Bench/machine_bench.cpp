@@ -29,13 +29,13 @@ static void bench(const examples::ExampleRef &schedule, const char *what, ProofM
   double cpuBegin = cpu();
   auto begin = std::chrono::steady_clock::now();
   ProofResult result = prove(*schedule, options);
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   double cpuSeconds = cpu() - cpuBegin;
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   std::printf("{\"bench\": \"prove\", \"schedule\": \"%s\", \"ranks\": %lld, \"mode\": \"%s\", "
-              "\"verdict\": \"%s\", \"ops\": %lld, \"seconds\": %.4f, \"cpu_seconds\": %.4f, \"peak_mb\": %ld}\n",
+              "\"verdict\": \"%s\", \"ops\": %lld, \"seconds\": %.4f, \"cpu_seconds\": %.4f, "
+              "\"peak_mb\": %ld}\n",
               what, static_cast<long long>(schedule->grid.numRanks()),
               mode == ProofMode::Representative ? "representative" : "all ranks",
               toString(result.verdict), static_cast<long long>(result.events), seconds, cpuSeconds,

@@ -70,7 +70,9 @@ private:
   void begin(Lanes &lanes);
   /// Steps that commute with every other one: they change no memory, and only let more happen.
   void settle();
-  void later(bool matters, std::function<void()> go) { pending.push_back({std::move(go), matters}); }
+  void later(bool matters, std::function<void()> go) {
+    pending.push_back({std::move(go), matters});
+  }
   void issue(const std::shared_ptr<Waiting> &w, uint32_t rank);
   std::string name(const Op &op, uint32_t rank, int64_t run) const;
 
@@ -195,8 +197,7 @@ Box Executor::resolved(const Access &access, uint32_t rank) {
 }
 
 WindowMemory &Executor::memory(const Box &box, int64_t run) {
-  auto &memory =
-      symbols[{box.owner, box.window, run % schedule.windows[box.window].generations}];
+  auto &memory = symbols[{box.owner, box.window, run % schedule.windows[box.window].generations}];
   if (!memory)
     memory = std::make_unique<WindowMemory>(frame, values, false);
   return *memory;
@@ -367,9 +368,10 @@ bool Executor::enabled(const Lanes &l) {
   }
   const Slots &decl = schedule.slots[range.slots];
   for (int64_t i = 0; i < range.count; ++i) {
-    int64_t k = decl.perRun >= 0 ? decl.perRun
-                                 : scanned.signals[range.slots].lookup(
-                                       Scan::slotKey(range.owner, range.begin + i));
+    int64_t k =
+        decl.perRun >= 0
+            ? decl.perRun
+            : scanned.signals[range.slots].lookup(Scan::slotKey(range.owner, range.begin + i));
     if (slot(range, i, w.run).count < k * (w.run / decl.generations) + w.op.k)
       return false;
   }

@@ -44,9 +44,8 @@ void Fluid::share() {
     }
     for (size_t r = 0; r < weight.size(); ++r)
       if (weight[r] > 0)
-        level = std::min(level,
-                         std::max(0.0, model.capacity(static_cast<unsigned>(r)) - used[r]) /
-                             weight[r]);
+        level = std::min(level, std::max(0.0, model.capacity(static_cast<unsigned>(r)) - used[r]) /
+                                    weight[r]);
     std::vector<size_t> still;
     for (size_t i : rising) {
       bool stops = flows[i].maxRate <= level;

@@ -38,9 +38,8 @@ using Pieces = llvm::SmallVector<Piece, 1>;
 [[nodiscard]] bool splitPieces(const Frame &frame, const Values &values, const Box &source,
                                int64_t count, Pieces &pieces);
 /// The sum of what several boxes hold. False: `why`, or nothing where they are split differently.
-[[nodiscard]] bool sumPieces(const Frame &frame, const Values &values,
-                             std::vector<Pieces> &sources, const std::vector<Box> &boxes,
-                             Pieces &out, std::string &why);
+[[nodiscard]] bool sumPieces(const Frame &frame, const Values &values, std::vector<Pieces> &sources,
+                             const std::vector<Box> &boxes, Pieces &out, std::string &why);
 /// Empty, or how what `box` holds differs from `want`.
 std::string checkLabel(const Frame &frame, const Values &values, const Pieces &pieces,
                        const ValueRef &want, const Box &box);

@@ -105,9 +105,10 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
     if (terms)
       term = values.term(nextTerm++, p.rank, q.run);
     else if (std::string why; !sumPieces(frame, values, sources, boxes, result, why))
-      return fail(why.empty() ? Verdict::Undecided : Verdict::Result,
-                  fmt::format("{} {}", text(who), why.empty() ? "adds differently split boxes" : why),
-                  &who);
+      return fail(
+          why.empty() ? Verdict::Undecided : Verdict::Result,
+          fmt::format("{} {}", text(who), why.empty() ? "adds differently split boxes" : why),
+          &who);
     break;
   }
   case OpKind::Sink:
@@ -169,7 +170,8 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
         pieces.push_back({Path{j}, values.child(term, box, box.path.size(), box.first + j), false});
     } else {
       pieces = result;
-      if (box.count > 0 && !boxes.empty() && !splitPieces(frame, values, boxes[0], box.count, pieces))
+      if (box.count > 0 && !boxes.empty() &&
+          !splitPieces(frame, values, boxes[0], box.count, pieces))
         return fail(Verdict::Undecided,
                     fmt::format("{} writes {}, an interval, from a box that has no such pieces",
                                 text(who), frame.describe(box)),

@@ -24,8 +24,7 @@ struct Over {
 class Simulator {
 public:
   Simulator(const Schedule &schedule, const CostModel &model, const TimeOptions &options)
-      : schedule(schedule), model(model), options(options), frame(schedule, false),
-        fluid(model) {}
+      : schedule(schedule), model(model), options(options), frame(schedule, false), fluid(model) {}
 
   TimeResult run();
 
@@ -62,7 +61,9 @@ private:
 
   bool load();
   Resolve query(const Op &op, uint32_t rank, OpCostQuery &out) const;
-  void at(double time, What what, int64_t subject) { events.push({time, nextOrder++, what, subject}); }
+  void at(double time, What what, int64_t subject) {
+    events.push({time, nextOrder++, what, subject});
+  }
   void poll(size_t lane);
   void pollRank(uint32_t process);
   bool slotReady(const Instance &instance, double &since, int64_t &by);
@@ -100,8 +101,8 @@ Resolve Simulator::query(const Op &op, uint32_t rank, OpCostQuery &out) const {
       if (Resolve r = frame.resolve(access, rank, box); r != Resolve::Ok)
         return r;
       std::vector<int64_t> path(box.path.begin(), box.path.end());
-      ByteBox bytes = schedule.windows[box.window].spaces[box.space].locate(path, box.first,
-                                                                            box.count);
+      ByteBox bytes =
+          schedule.windows[box.window].spaces[box.space].locate(path, box.first, box.count);
       (reads ? out.reads : out.writes)
           .push_back({box.owner, box.window, bytes.bytes(),
                       bytes.rowBytes == bytes.stride ? 1 : bytes.rows});
@@ -206,9 +207,9 @@ bool Simulator::slotReady(const Instance &instance, double &since, int64_t &by) 
   uint32_t process = processOf(range.owner);
   for (int64_t i = 0; i < range.count; ++i) {
     int64_t slot = range.begin + i;
-    int64_t perRun = decl.perRun >= 0 ? decl.perRun
-                                      : scanned.signals[range.slots].lookup(
-                                            Scan::slotKey(process, slot));
+    int64_t perRun = decl.perRun >= 0
+                         ? decl.perRun
+                         : scanned.signals[range.slots].lookup(Scan::slotKey(process, slot));
     int64_t k = perRun * use + instance.op.k;
     if (k <= 0)
       continue;
@@ -311,8 +312,7 @@ void Simulator::land(int64_t i) {
   int64_t generation = timed.run % schedule.slots[range.slots].generations;
   uint32_t process = processOf(range.owner);
   for (int64_t k = 0; k < range.count; ++k)
-    slots[{process, range.slots,
-           generation * frame.numSlots(range.slots) + range.begin + k}]
+    slots[{process, range.slots, generation * frame.numSlots(range.slots) + range.begin + k}]
         .raises.emplace_back(now, i);
   pollRank(process);
 }
@@ -383,11 +383,11 @@ TimeResult Simulator::run() {
   for (const LaneState &lane : lanes)
     if (lane.head != lane.queue.size()) {
       const Op &op = instances[lane.queue[lane.head]].op;
-      result.message = fmt::format(
-          "rank {} {} never gets past '{}'; the schedule does not end", lane.rank,
-          toString(lane.lane),
-          op.location < schedule.locations.size() ? schedule.locations[op.location].op
-                                                  : std::string(toString(op.kind)));
+      result.message =
+          fmt::format("rank {} {} never gets past '{}'; the schedule does not end", lane.rank,
+                      toString(lane.lane),
+                      op.location < schedule.locations.size() ? schedule.locations[op.location].op
+                                                              : std::string(toString(op.kind)));
       return result;
     }
   result.ok = true;

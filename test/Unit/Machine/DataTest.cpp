@@ -12,9 +12,9 @@ using namespace mlir::ctran::machine::examples;
 namespace {
 
 TEST(Data, RightSchedulesStayRightInEveryOrderTried) {
-  for (const char *name : {"direct 4", "direct 3 counted", "ring 4", "ring 3 pieces=2 slots=1",
-                           "ring 2,2", "doubling 3", "two-shot 3", "one-shot 4", "bruck 5",
-                           "bruck-intervals 6", "pipeline 3"})
+  for (const char *name :
+       {"direct 4", "direct 3 counted", "ring 4", "ring 3 pieces=2 slots=1", "ring 2,2",
+        "doubling 3", "two-shot 3", "one-shot 4", "bruck 5", "bruck-intervals 6", "pipeline 3"})
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       DataResult result = run(*byName(name), {.seed = seed});
       EXPECT_TRUE(result) << name << " seed " << seed << ": " << result.message;

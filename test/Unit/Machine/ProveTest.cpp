@@ -19,11 +19,29 @@ ProofResult proveAll(const Schedule &s) { return prove(s, in(ProofMode::AllRanks
 ProofResult proveOne(const Schedule &s) { return prove(s, in(ProofMode::Representative)); }
 
 TEST(Prove, RightSchedulesInBothModes) {
-  for (const char *name :
-       {"direct 1", "direct 2", "direct 5", "direct 4 counted", "doubling 1", "doubling 4",
-        "two-shot 1", "two-shot 5", "one-shot 5", "ring 1", "ring 2", "ring 7", "ring 7 pieces=3",
-        "ring 64", "ring 2,3", "ring 3,1,2", "ring 2,2,3 pieces=3", "ring 4,4,4", "bruck 1",
-        "bruck 6", "bruck 13", "bruck-intervals 7", "bruck-intervals 13"}) {
+  for (const char *name : {"direct 1",
+                           "direct 2",
+                           "direct 5",
+                           "direct 4 counted",
+                           "doubling 1",
+                           "doubling 4",
+                           "two-shot 1",
+                           "two-shot 5",
+                           "one-shot 5",
+                           "ring 1",
+                           "ring 2",
+                           "ring 7",
+                           "ring 7 pieces=3",
+                           "ring 64",
+                           "ring 2,3",
+                           "ring 3,1,2",
+                           "ring 2,2,3 pieces=3",
+                           "ring 4,4,4",
+                           "bruck 1",
+                           "bruck 6",
+                           "bruck 13",
+                           "bruck-intervals 7",
+                           "bruck-intervals 13"}) {
     ExampleRef s = byName(name);
     ProofResult all = proveAll(*s), one = proveOne(*s);
     EXPECT_TRUE(all) << name << ": " << all.str();

@@ -121,7 +121,8 @@ TEST(Time, AScheduleThatDoesNotEndIsSaid) {
   EXPECT_NE(result.message.find("never gets past"), std::string::npos) << result.message;
 }
 
-/// compute a (2 s); copy on ce (4 s); compute b after both; compute c independent of the copy (1 s).
+/// compute a (2 s); copy on ce (4 s); compute b after both; compute c independent of the copy (1
+/// s).
 Small overlapped() {
   using namespace small;
   Small s = empty(2);

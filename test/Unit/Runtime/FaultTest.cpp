@@ -59,6 +59,10 @@ struct FaultCase {
   int signal; // SIGKILL, SIGSTOP; 0: hangs in a computation of its own
 };
 
+void PrintTo(const FaultCase &c, std::ostream *os) {
+  *os << c.transport << ", signal " << c.signal;
+}
+
 class Fault : public testing::TestWithParam<FaultCase> {};
 
 TEST_P(Fault, SurvivorsNameTheRank) {

@@ -33,3 +33,11 @@ if os.path.isdir(inputs):
 config.substitutions.append(("%inputs", inputs))
 if shutil.which("nvcc"):
     config.available_features.add("nvcc")
+
+# The static tools, where test/run has built them.
+static = os.path.join(config.ncclx_src_root, "build-static", "bin")
+if os.path.exists(os.path.join(static, "ncclx-run")):
+    config.available_features.add("static-build")
+config.substitutions.append(("%static", static))
+if os.geteuid() == 0:
+    config.available_features.add("root")

@@ -63,7 +63,13 @@ LogicalResult Compilation::choose() {
   pm.addPass(createVerifyLegality());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
     return failure();
-  auto function = graphModule->lookupSymbol<func::FuncOp>(functionName);
+  // What is scheduled is a straight line; the reference keeps the loops.
+  schedule = graphModule->clone();
+  PassManager unroll(&context);
+  unroll.addPass(createUnrollCommunication());
+  if (failed(unroll.run(*schedule)))
+    return failure();
+  auto function = schedule->lookupSymbol<func::FuncOp>(functionName);
   llvm::StringMap<int64_t> numbers;
   llvm::StringMap<double> times;
   WalkResult walked = function.walk([&](CollectiveOpInterface op) {
@@ -92,7 +98,6 @@ LogicalResult Compilation::choose() {
 }
 
 LogicalResult Compilation::lower() {
-  schedule = graphModule->clone();
   PassManager pm(&context);
   buildBufferizePipeline(pm);
   ConvertNCCLXToCTranOptions options;

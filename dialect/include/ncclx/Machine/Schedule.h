@@ -94,7 +94,8 @@ enum class OpKind : uint8_t {
   Wait,    ///< waits for `slot` (all of a range) >= k (S16)
   Flush,   ///< makes the landings this lane knows of visible (S21)
   Count,   ///< reads a size known at run time; at most `countMax` (S25)
-  Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel)
+  Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel). Its storage is read, so
+           ///< it orders nothing but later writes; on lane User it is the caller's write of it
   Sink,    ///< proof only: reads[0] must hold `label`
   Entry,   ///< the caller has written every input and has read every output (S22)
   Exit,    ///< the caller reads every output after this

@@ -30,6 +30,15 @@ static bool communicates(func::FuncOp function) {
 
 LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
   graphModule = parseSourceFile<ModuleOp>(path, &context);
+  return find(wanted);
+}
+
+LogicalResult Compilation::parseText(StringRef text, StringRef wanted) {
+  graphModule = parseSourceString<ModuleOp>(text, &context);
+  return find(wanted);
+}
+
+LogicalResult Compilation::find(StringRef wanted) {
   if (!graphModule)
     return failure();
   SmallVector<func::FuncOp> candidates;

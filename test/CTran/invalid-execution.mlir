@@ -257,7 +257,7 @@ ctran.program @boxes_c2_equal grid ["x" = 4, "y" = 2] {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
-  %w = ctran.window "w" scratch peers load_store : memref<16xf32>
+  %w = ctran.window "w" input 0 peers load_store : memref<16xf32>
   %r = ctran.reindex %w ["x" = 4, 2]
   %v = ctran.peer_view %r at (%px : "x", %y : "y") : !ctran.window
   %s = ctran.slots "s" ["x" = 4] per_run 1
@@ -285,7 +285,38 @@ ctran.program @boxes_c2_uneven grid ["x" = 4, "y" = 2] {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
-  %w = ctran.window "w" scratch peers load_store : memref<16xf32>
+  %w = ctran.window "w" input 0 peers load_store : memref<16xf32>
+  %r = ctran.reindex %w ["x" = 4, 2]
+  %v = ctran.peer_view %r at (%px : "x", %y : "y") : !ctran.window
+  %s = ctran.slots "s" ["x" = 4] per_run 1
+  %vs = ctran.peer_view %s at (%px : "x", %y : "y") : !ctran.slots
+  %a = ctran.range %r[%x : "x"]
+  %b = ctran.range %r[%px : "x"]
+  %half = ctran.range %r[%x : "x", %c0]
+  %p = ctran.range %v[%x : "x"]
+  %slot = ctran.slot %s[%x : "x"]
+  %all = ctran.slot %s
+  %up = ctran.slot %vs[%x : "x"]
+  %u = ctran.window "u" input 1 : memref<10xf32>
+  %ur = ctran.reindex %u ["x" = 4]
+  %ub = ctran.range %ur[%x : "x"]
+
+  // expected-error @below {{needs boxes of equal size, found 4 elements of "w" and 2 to 3 of "u"}}
+  %t = ctran.copy %a to %ub after %entry on ce
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @boxes_c2_scratch grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %y = ctran.coord "y"
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %px = ctran.shift %x by %c1 : !ctran.coord<"x">
+  %w = ctran.window "w" input 0 peers load_store : memref<16xf32>
   %r = ctran.reindex %w ["x" = 4, 2]
   %v = ctran.peer_view %r at (%px : "x", %y : "y") : !ctran.window
   %s = ctran.slots "s" ["x" = 4] per_run 1
@@ -301,6 +332,7 @@ ctran.program @boxes_c2_uneven grid ["x" = 4, "y" = 2] {
   %ur = ctran.reindex %u ["x" = 4]
   %ub = ctran.range %ur[%x : "x"]
 
+  // Scratch memory may be larger than what it takes, but not smaller.
   // expected-error @below {{needs boxes of equal size, found 4 elements of "w" and 2 to 3 of "u"}}
   %t = ctran.copy %a to %ub after %entry on ce
   ctran.return %t : !ctran.token
@@ -316,7 +348,7 @@ ctran.program @boxes_c2_reduce grid ["x" = 4, "y" = 2] {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
-  %w = ctran.window "w" scratch peers load_store : memref<16xf32>
+  %w = ctran.window "w" input 0 peers load_store : memref<16xf32>
   %r = ctran.reindex %w ["x" = 4, 2]
   %v = ctran.peer_view %r at (%px : "x", %y : "y") : !ctran.window
   %s = ctran.slots "s" ["x" = 4] per_run 1
@@ -1206,6 +1238,34 @@ ctran.program @label_c3_twice grid ["x" = 4, "y" = 2] {
   %up = ctran.slot %vs[%x : "x"]
 
   // expected-error @below {{speaks of axis "x" twice}}
-  %t = ctran.sink %a holds "v"[%x : "x"] summed ["x"] after %entry on host
+  %t = ctran.sink %a holds "v"[%x : "x"] summed ["x", "x"] after %entry on host
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @label_c3_both grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %y = ctran.coord "y"
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %px = ctran.shift %x by %c1 : !ctran.coord<"x">
+  %w = ctran.window "w" scratch peers load_store : memref<16xf32>
+  %r = ctran.reindex %w ["x" = 4, 2]
+  %v = ctran.peer_view %r at (%px : "x", %y : "y") : !ctran.window
+  %s = ctran.slots "s" ["x" = 4] per_run 1
+  %vs = ctran.peer_view %s at (%px : "x", %y : "y") : !ctran.slots
+  %a = ctran.range %r[%x : "x"]
+  %b = ctran.range %r[%px : "x"]
+  %half = ctran.range %r[%x : "x", %c0]
+  %p = ctran.range %v[%x : "x"]
+  %slot = ctran.slot %s[%x : "x"]
+  %all = ctran.slot %s
+  %up = ctran.slot %vs[%x : "x"]
+
+  // expected-error @below {{speaks of axis "x" twice}}
+  %t = ctran.sink %a holds "v"[%x : "x"] summed ["x"] shared ["x"] after %entry on host
   ctran.return %t : !ctran.token
 }

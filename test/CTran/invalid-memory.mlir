@@ -232,8 +232,19 @@ ctran.program @reindex_c5_free grid ["x" = 4, "y" = 2] {
 ^bb0(%entry: !ctran.token):
   %w = ctran.window "w" scratch peers put : memref<8x6xf32>
 
-  // expected-error @below {{is resident, so its first dimension must be bound to an axis}}
+  // expected-error @below {{is resident, so its dimensions must be bound to axes}}
   %r = ctran.reindex %w along 0 [4] resident extent 32
+  ctran.return %entry : !ctran.token
+}
+
+// -----
+
+ctran.program @reindex_c5_inner grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch peers put : memref<8x6xf32>
+
+  // expected-error @below {{is resident, so its dimensions must be bound to axes}}
+  %r = ctran.reindex %w along 0 ["x" = 4, 2] resident extent 32
   ctran.return %entry : !ctran.token
 }
 
@@ -674,11 +685,33 @@ ctran.program @range_c1_shifted grid ["x" = 4, "y" = 2] {
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %cm = arith.constant -1 : index
-  %n = ctran.reindex %w along 0 ["x" = 4, 2] resident extent 32
+  %n = ctran.reindex %w along 0 ["x" = 4] resident extent 32
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
 
   // expected-error @below {{takes a piece of a resident space that its rank does not store}}
   %b = ctran.range %n[%px : "x"]
+  ctran.return %entry : !ctran.token
+}
+
+// -----
+
+ctran.program @range_c1_prefix grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch peers put : memref<8x6xf32>
+  %x = ctran.coord "x"
+  %y = ctran.coord "y"
+  %c9 = arith.constant 9 : index
+  %r = ctran.reindex %w ["x" = 4, 3]
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %cm = arith.constant -1 : index
+  %n = ctran.reindex %w along 0 ["x" = 4, "y" = 2] resident extent 64
+  %px = ctran.shift %x by %c1 : !ctran.coord<"x">
+
+  // expected-error @below {{takes a piece of a resident space that its rank does not store}}
+  %b = ctran.range %n[%x : "x"]
   ctran.return %entry : !ctran.token
 }
 
@@ -696,7 +729,7 @@ ctran.program @range_c1_peer grid ["x" = 4, "y" = 2] {
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %cm = arith.constant -1 : index
-  %n = ctran.reindex %w along 0 ["x" = 4, 2] resident extent 32
+  %n = ctran.reindex %w along 0 ["x" = 4] resident extent 32
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
 
   %v = ctran.peer_view %n at (%px : "x", %y : "y") : !ctran.window
@@ -720,7 +753,7 @@ ctran.program @range_c1_interval grid ["x" = 4, "y" = 2] {
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %cm = arith.constant -1 : index
-  %n = ctran.reindex %w along 0 ["x" = 4, 2] resident extent 32
+  %n = ctran.reindex %w along 0 ["x" = 4] resident extent 32
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
 
   // expected-error @below {{takes an interval of pieces of a resident space, which stores one}}
@@ -742,7 +775,7 @@ ctran.program @range_c2_size grid ["x" = 4, "y" = 2] {
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %cm = arith.constant -1 : index
-  %n = ctran.reindex %w along 0 ["x" = 4, 2] resident extent 32
+  %n = ctran.reindex %w along 0 ["x" = 4] resident extent 32
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
 
   %k = builtin.unrealized_conversion_cast %c1 : index to !ctran.size
@@ -765,7 +798,7 @@ ctran.program @range_c3_capacity grid ["x" = 4, "y" = 2] {
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %cm = arith.constant -1 : index
-  %n = ctran.reindex %w along 0 ["x" = 4, 2] resident extent 32
+  %n = ctran.reindex %w along 0 ["x" = 4] resident extent 32
   %px = ctran.shift %x by %c1 : !ctran.coord<"x">
 
   %counts = ctran.window "n" scratch : memref<1xi32>

@@ -102,7 +102,7 @@ ctran.program @program_c5_entry grid ["x" = 4] {
 // expected-error @below {{needs a body that ends with ctran.return}}
 ctran.program @program_c6_return grid ["x" = 4] {
 ^bb0(%entry: !ctran.token):
-  llvm.unreachable
+  linalg.yield
 }
 
 // -----

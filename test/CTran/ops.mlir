@@ -115,3 +115,29 @@ ctran.program @hint grid ["x" = 1] attributes {plan.hash = 7 : i64} {
   // CHECK: ctran.return %{{.+}} : !ctran.token
   ctran.return %entry : !ctran.token
 }
+
+// What the constraints let through: a scratch slot larger than what it takes (boxes C2), the own
+// piece of a space resident in two dimensions (reindex C6, range C1), and a label whose index and
+// sum name one axis (label C3).
+// CHECK-LABEL: ctran.program @allowed
+ctran.program @allowed grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %y = ctran.coord "y"
+  %c0 = arith.constant 0 : index
+  %in = ctran.window "in" input 0 : memref<10xf32>
+  %cut = ctran.reindex %in ["x" = 4]
+  %tmp = ctran.window "tmp" scratch : memref<20xf32>
+  %slots = ctran.reindex %tmp [4]
+  %piece = ctran.range %cut[%x : "x"]
+  %slot = ctran.range %slots[%c0]
+  // CHECK: ctran.copy
+  %a = ctran.copy %piece to %slot after %entry on ce
+  // CHECK: ctran.reindex %{{.+}} along 0 ["x" = 4 chunked granule 3, "y" = 2 chunked] resident extent 17
+  %shard = ctran.window "shard" input 1 : memref<3x2xf32>
+  %own = ctran.reindex %shard along 0 ["x" = 4 chunked granule 3, "y" = 2 chunked] resident extent 17
+  %mine = ctran.range %own[%x : "x", %y : "y"]
+  // CHECK: ctran.source %{{.+}} holds "v"[%{{.+}} : "x"] summed ["x"] shared ["y"]
+  %b = ctran.source %mine holds "v"[%x : "x"] summed ["x"] shared ["y"] after %a on host
+  ctran.return %b : !ctran.token
+}

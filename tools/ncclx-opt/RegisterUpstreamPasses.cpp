@@ -2,6 +2,7 @@
 
 #include "Registration.h"
 
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -16,12 +17,15 @@ void mlir::ncclx::registerUpstreamPasses() {
   registerInlinerPass();
   registerLoopInvariantCodeMotionPass();
   registerLoopInvariantSubsetHoistingPass();
+  registerMem2RegPass();
   registerPrintOpStatsPass();
   registerRemoveDeadValuesPass();
   registerSCCPPass();
+  registerSROAPass();
   registerStripDebugInfoPass();
   registerSymbolDCEPass();
 
+  arith::registerArithIntRangeOptsPass();
   bufferization::registerBufferHoistingPassPass();
   bufferization::registerBufferLoopHoistingPassPass();
   bufferization::registerBufferResultsToOutParamsPassPass();

@@ -191,6 +191,7 @@ LogicalResult Compilation::generate() {
 static int32_t roleOf(ctran::WindowRole role) {
   switch (role) {
   case ctran::WindowRole::Input:
+  case ctran::WindowRole::InOut:
     return ncclxrtRoleInput;
   case ctran::WindowRole::Output:
     return ncclxrtRoleOutput;

@@ -334,7 +334,8 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
 void Executor::caller(const Op &op, uint32_t rank, int64_t run) {
   for (unsigned w = 0; w < schedule.windows.size(); ++w) {
     const Window &decl = schedule.windows[w];
-    if (op.kind == OpKind::Entry && decl.role == Window::Role::Input) {
+    if (op.kind == OpKind::Entry &&
+        (decl.role == Window::Role::Input || decl.role == Window::Role::InOut)) {
       if (options.model) {
         auto &all = bytes(rank, w, run);
         options.model->input(rank, w, run, all.data(), static_cast<int64_t>(all.size()));
@@ -347,7 +348,8 @@ void Executor::caller(const Op &op, uint32_t rank, int64_t run) {
       (void)memory(box, run).write(box, {}, {}, KeyTable::never, 0,
                                    {{{}, values.term(nextTerm++, rank, run), false}}, refusal);
     }
-    if (op.kind == OpKind::Exit && decl.role == Window::Role::Output && options.model) {
+    if (op.kind == OpKind::Exit && options.model &&
+        (decl.role == Window::Role::Output || decl.role == Window::Role::InOut)) {
       auto &all = bytes(rank, w, run);
       std::string bad =
           options.model->output(rank, w, run, all.data(), static_cast<int64_t>(all.size()));

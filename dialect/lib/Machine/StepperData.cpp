@@ -39,12 +39,12 @@ bool Stepper::caller(Process &p, LaneState &lane, Queued &q, const Who &who) {
     box.window = w;
     Window::Role role = schedule.windows[w].role;
     WindowMemory &window = memory(p, w, q.run);
-    if (entry && role == Window::Role::Input) {
+    if (entry && (role == Window::Role::Input || role == Window::Role::InOut)) {
       Pieces pieces;
       pieces.push_back({{}, values.term(nextTerm++, p.rank, q.run), false});
       if (!window.write(box, lane.clock, end, lane.key, end.count, pieces, refusal))
         return refused(refusal, box, who, "writes");
-    } else if (role == Window::Role::Output) {
+    } else if (role == Window::Role::Output || role == Window::Role::InOut) {
       if (!window.touch(box, lane.clock, end, refusal))
         return refused(refusal, box, who, entry ? "has read" : "reads");
     }

@@ -39,7 +39,7 @@ ctran.program @direct_all_gather grid ["x" = @N@] collectives [#ctran.collective
   %c2 = arith.constant 2 : index
   %n = arith.constant @N@ : index
   %x = ctran.coord "x"
-  %out = ctran.window "out" output 0 peers load_store : memref<@E@xf32>
+  %out = ctran.window "out" inout 0 peers load_store : memref<@E@xf32>
   %o = ctran.reindex %out ["x" = @N@]
   %rtr = ctran.slots "rtr" ["x" = @N@] per_run 1 realisation consume
   %dat = ctran.slots "dat" ["x" = @N@] per_run 1 realisation consume

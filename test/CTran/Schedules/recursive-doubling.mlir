@@ -34,7 +34,7 @@ ctran.program @recursive_doubling grid ["a" = 2, "b" = 2, "c" = 2] {
   %pa = ctran.shift %a by %c1 : !ctran.coord<"a">
   %pb = ctran.shift %b by %c1 : !ctran.coord<"b">
   %pc = ctran.shift %c by %c1 : !ctran.coord<"c">
-  %win = ctran.window "out" output 0 peers put : memref<50xbf16>
+  %win = ctran.window "out" inout 0 peers put : memref<50xbf16>
   %out = ctran.reindex %win ["a" = 2, "b" = 2, "c" = 2]
   %rtr = ctran.slots "rtr" [3] per_run 1
   %d = ctran.slots "d" [3] per_run 1

@@ -146,7 +146,8 @@ struct Op {
 /// are taken to overlap wherever both are not empty.
 struct Window {
   std::string name;
-  enum class Role : uint8_t { Input, Output, Scratch } role = Role::Scratch;
+  /// The caller writes Input and InOut as Entry, and reads Output and InOut as Exit (S22).
+  enum class Role : uint8_t { Input, Output, Scratch, InOut } role = Role::Scratch;
   enum class Peers : uint8_t { None, Put, LoadStore } peers = Peers::None;
   int64_t generations = 1;        ///< run e uses generation e mod generations
   int64_t elementBytes = 1;

@@ -18,7 +18,7 @@
 // RTR-SAME: 'put 2'
 // The wrong half is sent: the box that the peer already has.
 // RUN: sed '/MUT-SRC/s/%%have1/%%here1/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=SRC
-// SRC: error: program @recursive_doubling is refused: undefined
+// SRC: error: program @recursive_doubling is refused: race
 // SRC-SAME: 'put 1'
 // A put notifies at another peer than it lands at.
 // RUN: sed '/MUT-NOTIFY/s/notify %%r0/notify %%r1/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=NOTIFY

@@ -201,7 +201,7 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
     ctran::machine::DataOptions order;
     order.seed = options.seed * 100 + seed;
     if (ctran::machine::DataResult data = ctran::machine::run(compilation.machine(), order); !data)
-      return "adversarial order " + std::to_string(order.seed) + ": " + data.message;
+      return "adversarial order " + std::to_string(order.seed) + ": " + data.message + "\n";
   }
   Expected expected;
   if (std::string error = interpret(compilation, options, expected); !error.empty())

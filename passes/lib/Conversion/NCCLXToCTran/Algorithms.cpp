@@ -63,6 +63,16 @@ SmallVector<Value> ctran::pointOf(ScheduleBuilder &s, ArrayRef<unsigned> axes, c
   return out;
 }
 
+Value ctran::memberNumber(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
+  Value number = s.constant(0);
+  for (unsigned axis : axes) {
+    number = arith::MulIOp::create(s.builder, s.loc, number, s.constant(s.size(axis)));
+    number = s.add(number, CoordValueOp::create(s.builder, s.loc, s.builder.getIndexType(),
+                                                s.own(axis)));
+  }
+  return number;
+}
+
 SmallVector<Value> ctran::joined(ValueRange a, ValueRange b) {
   SmallVector<Value> out(a);
   for (Value v : b)

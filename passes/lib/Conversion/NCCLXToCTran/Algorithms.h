@@ -65,6 +65,8 @@ int64_t flatGranule(MemRefType type);
 SmallVector<DimAttr> chunkDims(ScheduleBuilder &s, ArrayRef<unsigned> axes, int64_t extent);
 SmallVector<Value> ownPoint(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 SmallVector<Value> pointOf(ScheduleBuilder &s, ArrayRef<unsigned> axes, const Point &point);
+/// The own place in the group, as a number.
+Value memberNumber(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 /// `a` and those of `b` that it lacks.
 SmallVector<Value> joined(ValueRange a, ValueRange b);
 

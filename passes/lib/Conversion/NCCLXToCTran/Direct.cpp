@@ -74,25 +74,25 @@ Value arriveAll(ScheduleBuilder &s, const Exchange &e, Value start) {
 /// reduction in member order.
 Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
                     int64_t capacity, Value start, InFlight &flight) {
-  int64_t members = c.groupSize(s), below = std::max<int64_t>(1, capacity);
+  int64_t members = c.groupSize(s), granule = std::max<int64_t>(1, capacity);
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({members * capacity}, c.inType.getElementType()));
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : llvm::reverse(c.axes)) {
-    dims.push_back(s.boundDim(axis, Cut::Balanced, below));
-    below *= s.size(axis);
-  }
-  std::reverse(dims.begin(), dims.end());
-  Value parts = s.reindex(window, std::nullopt, dims);
+  // One dimension of all members, as the reduction takes an interval of one. Along several axes the
+  // own place in it is a number, so that the proof is of all ranks.
+  bool one = c.axes.size() == 1;
+  DimAttr dim = one ? s.boundDim(c.axes.front(), Cut::Balanced, granule)
+                    : DimAttr::get(s.builder.getContext(), "", members, Cut::Balanced, granule);
+  Value parts = s.reindex(window, std::nullopt, dim);
+  Value place = one ? s.own(c.axes.front()) : memberNumber(s, c.axes);
   Boxes boxes{[&](const Point &peer) { return s.range(in, pointOf(s, c.axes, peer)); },
-              [&](Value view) { return s.range(view, ownPoint(s, c.axes)); }, parts};
+              [&](Value view) { return s.range(view, place); }, parts};
   // Nobody but this collective touches the scratch: it is free when a run starts.
   Value entry = s.program.getEntry();
   Exchange e = exchange(s, c.name + ".rs", c.axes, boxes, start, entry);
   Value here = arriveAll(s, e, start);
   flight.inFree = e.sent;
   flight.others.push_back(e.told);
-  return s.reduce(c.reduce, c.accumulate, s.interval(parts, s.size(c.axes.front())), dest,
+  return s.reduce(c.reduce, c.accumulate, s.interval(parts, members), dest,
                   joined(here, c.outFree), "reduce");
 }
 
@@ -128,13 +128,13 @@ InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
       Value ready = arriveAll(s, e, start);
       if (gather)
         return {ready, s.sink(s.range(v.out), c.name, {}, {}, ready)};
-      auto holds = [&](const Point &from) {
+      auto holds = [&](const Point &from, Value before) {
         SmallVector<Value> at = pointOf(s, c.axes, from), label = at;
         llvm::append_range(label, ownPoint(s, c.axes));
-        return s.sink(s.range(v.out, at), c.name, label, {}, ready);
+        return s.sink(s.range(v.out, at), c.name, label, {}, {ready, before});
       };
-      Value peers = s.forEachPeer(c.axes, ready, [&](const Point &p, Value) { return holds(p); });
-      return {ready, peers, holds(Point())};
+      Value peers = s.forEachPeer(c.axes, ready, holds);
+      return {ready, holds(Point(), peers)};
     };
     return flight;
   }

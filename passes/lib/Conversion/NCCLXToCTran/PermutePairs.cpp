@@ -14,9 +14,7 @@ namespace {
 class Members {
 public:
   Members(ScheduleBuilder &s, ArrayRef<unsigned> axes) : s(s), axes(axes) {
-    me = s.constant(0);
-    for (unsigned axis : axes)
-      me = s.add(mul(me, s.size(axis)), value(axis));
+    me = memberNumber(s, axes);
   }
   Value own() { return me; }
   /// The second of the pair whose first is this member, or -1.

@@ -72,6 +72,15 @@ ValueRef WindowMemory::collapse(const Node &node, const Box &box, size_t depth) 
   if (!node.kids)
     return node.value;
   const Dim &dim = frame.dims(box)[depth];
+  // A node that was only split, by reads, still is what it was.
+  bool same = node.value != nullptr;
+  for (int64_t i = 0; i < dim.size && same; ++i)
+    if (const auto &kid = node.kids->at[i]) {
+      ValueRef value = collapse(*kid, box, depth + 1);
+      same = value && sameValue(*value, *values.child(node.value, box, depth, i));
+    }
+  if (same)
+    return node.value;
   if (node.kids->present < dim.size)
     return nullptr;
   Component last{frame.representative && dim.axis ? static_cast<int32_t>(*dim.axis) : -1,

@@ -19,6 +19,12 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 llvm_config.with_environment("PATH", config.ncclx_tools_dir, append_path=True)
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%ncclx_src", config.ncclx_src_root))
+config.substitutions.append(("%ncclx_obj", config.ncclx_obj_root))
+config.substitutions.append(("%cxx", config.cxx))
+config.substitutions.append(("%llvm_include", config.llvm_include_dir.split(";")[0]))
+# What takes long says REQUIRES: slow; `test/run --quick` leaves it out.
+if not lit_config.params.get("quick"):
+    config.available_features.add("slow")
 
 # Public files that nobody here wrote; they lie beside the checkout, never in it.
 inputs = os.path.normpath(os.path.join(config.ncclx_src_root, "..", "shared", "inputs"))
@@ -27,3 +33,11 @@ if os.path.isdir(inputs):
 config.substitutions.append(("%inputs", inputs))
 if shutil.which("nvcc"):
     config.available_features.add("nvcc")
+
+# The static tools, where test/run has built them.
+static = os.path.join(config.ncclx_src_root, "build-static", "bin")
+if os.path.exists(os.path.join(static, "ncclx-run")):
+    config.available_features.add("static-build")
+config.substitutions.append(("%static", static))
+if os.geteuid() == 0:
+    config.available_features.add("root")

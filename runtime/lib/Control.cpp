@@ -221,11 +221,14 @@ std::string Control::describeOthers(int64_t missingGather,
   // Long enough that a loaded machine does not make a live rank look dead, short enough that a rank
   // that stopped when the wait began is told by its end.
   int64_t stale = std::clamp<int64_t>(config.timeoutNs / 4, 50 * nsPerMs, 2000 * nsPerMs);
-  if (silence > stale)
-    return fmt::format("{} has not been heard from for {} ms: stopped, or cut off",
-                       config.serverIsRank0 ? "rank 0, which hosts the rendezvous,"
-                                            : "the launcher's rendezvous server",
-                       silence / nsPerMs);
+  // Of a late report a rank's age is still true, at least: only a server that was silent for half
+  // of the wait is itself under suspicion.
+  std::string server;
+  if (silence > std::clamp<int64_t>(config.timeoutNs / 2, stale, 5000 * nsPerMs))
+    server = fmt::format("{} has not been heard from for {} ms: stopped, or cut off",
+                         config.serverIsRank0 ? "rank 0, which hosts the rendezvous,"
+                                              : "the launcher's rendezvous server",
+                         silence / nsPerMs);
   std::string never, silent, absent, busy, waiting;
   auto add = [](std::string &list, const std::string &item) {
     list += (list.empty() ? "" : ", ") + item;
@@ -238,7 +241,7 @@ std::string Control::describeOthers(int64_t missingGather,
     std::string where = place ? place(report.state) : "";
     if (report.ageNs == RankReport::neverJoined)
       add(never, name);
-    else if (report.ageNs >= 0 && report.ageNs + silence > stale)
+    else if (report.ageNs > stale)
       add(silent, fmt::format("{} (for {} ms{})", name, (report.ageNs + silence) / nsPerMs,
                               where.empty() ? "" : "; last " + where));
     else if (report.ageNs == RankReport::left)
@@ -256,6 +259,7 @@ std::string Control::describeOthers(int64_t missingGather,
     if (!list.empty())
       text += (text.empty() ? "" : "; ") + std::string(before) + list + after;
   };
+  say(server, "", "");
   say(never, "", " never joined");
   say(silent, "not heard from: ", " (stopped, or hung)");
   say(absent, "", " did not come");

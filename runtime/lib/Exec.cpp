@@ -58,7 +58,7 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
   int64_t total, end;
   bool empty = where.rows == 0 || where.rowBytes == 0;
   bool fits = where.offset >= 0 && where.rows >= 0 && where.stride >= 0 && where.rowBytes >= 0 &&
-              moved >= 0 && where.offset <= w.bytes &&
+              moved >= 0 && (empty || where.offset <= w.bytes) &&
               !__builtin_mul_overflow(where.rows, where.rowBytes, &total);
   if (fits && !empty)
     fits = !__builtin_mul_overflow(where.rows - 1, where.stride, &end) &&
@@ -79,8 +79,9 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
     return fail(ncclxrtInvalidArgument,
                 fmt::format("{}: rows of {} bytes are not whole elements of {} bytes", what,
                             where.rowBytes, unit));
-  range = {w.offset + runNumber % w.generations * w.pitch + where.offset, where.rows, where.stride,
-           where.rowBytes};
+  // An empty range touches nothing, wherever it says that it lies.
+  range = {w.offset + runNumber % w.generations * w.pitch + (empty ? 0 : where.offset), where.rows,
+           where.stride, where.rowBytes};
   return ncclxrtSuccess;
 }
 

@@ -59,6 +59,6 @@ int main(int argc, char **argv) {
   bench(directAllGather(64), "direct all_gather", all);
   bench(pipelineSendRecv(1024), "pipeline send/recv", all);
   bench(ringAllReduce({131072}), "flat ring all_reduce", one);
-  bench(bruckAllGather(131072, true), "Bruck all_gather, intervals", one);
+  bench(bruckAllGather(1024, true), "Bruck all_gather, intervals", one);
   return 0;
 }

@@ -14,11 +14,13 @@ ctran.program @empty grid ["x" = 3] {
 ctran.program @race grid ["x" = 3] {
 ^bb0(%entry: !ctran.token):
   %w = ctran.window "w" scratch : memref<4xf32>
+  %v = ctran.window "v" input 0 : memref<4xf32>
   %r = ctran.range %w
+  %i = ctran.range %v
   // expected-note @below {{the other is}}
-  %a = ctran.source %r holds "a" after %entry on host
+  %a = ctran.copy %i to %r after %entry on host
   // expected-error @below {{program @race is refused: race}}
-  %b = ctran.source %r holds "b" after %entry on ce
+  %b = ctran.copy %i to %r after %entry on ce
   ctran.return %a, %b : !ctran.token, !ctran.token
 }
 
@@ -61,7 +63,7 @@ ctran.program @undefined grid ["x" = 3] {
 // The wrong value.
 ctran.program @result grid ["x" = 3] {
 ^bb0(%entry: !ctran.token):
-  %w = ctran.window "w" scratch : memref<4xf32>
+  %w = ctran.window "w" input 0 : memref<4xf32>
   %r = ctran.range %w
   %a = ctran.source %r holds "a" after %entry on host
   // expected-error @below {{program @result is refused: result}}
@@ -106,7 +108,7 @@ ctran.program @chain grid ["x" = 4] {
   // expected-remark @below {{Remark="the coordinate on axis "x" is used as a number"}}
   %i = ctran.coord_value %x : !ctran.coord<"x">
   %right = ctran.shift %x by %c1 : !ctran.coord<"x">
-  %w = ctran.window "w" output 0 peers put : memref<4xf32>
+  %w = ctran.window "w" inout 0 peers put : memref<4xf32>
   %v = ctran.peer_view %w at (%right : "x") : !ctran.window
   %data = ctran.slots "data" [] per_run 1
   %dv = ctran.peer_view %data at (%right : "x") : !ctran.slots
@@ -150,17 +152,44 @@ ctran.program @untold grid ["x" = 3] {
   %c1 = arith.constant 1 : index
   %x = ctran.coord "x"
   %p = ctran.shift %x by %c1 : !ctran.coord<"x">
-  %w = ctran.window "w" scratch peers put : memref<6xf32>
-  %r = ctran.reindex %w [2]
-  %v = ctran.peer_view %r at (%p : "x") : !ctran.window
-  %c0 = arith.constant 0 : index
-  %from = ctran.range %r[%c0]
-  %to = ctran.range %v[%c1]
-  %here = ctran.range %r[%c1]
+  %i = ctran.window "i" input 0 : memref<3xf32>
+  %w = ctran.window "w" scratch peers put : memref<3xf32>
+  %v = ctran.peer_view %w at (%p : "x") : !ctran.window
+  %from = ctran.range %i
+  %to = ctran.range %v
+  %here = ctran.range %w
   %a = ctran.source %from holds "a" after %entry on host
   // expected-note @below {{the other is}}
   %b = ctran.copy %from to %to after %a on nic
   // expected-error @below {{program @untold is refused: race}}
   %k = ctran.sink %here holds "a" after %b on host
   ctran.return %k : !ctran.token
+}
+
+// -----
+
+// Two collectives may read one box: each has its own name for it, and neither waits for the other.
+// expected-remark @below {{Remark="proved}}
+ctran.program @two_names grid ["x" = 3] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" input 0 : memref<4xf32>
+  %r = ctran.range %w
+  %x = ctran.coord "x"
+  %a = ctran.source %r holds "a"[%x : "x"] after %entry on host
+  %b = ctran.source %r holds "b"[%x : "x"] after %entry on ce
+  %c = ctran.sink %r holds "a"[%x : "x"] after %a, %b on host
+  %d = ctran.sink %r holds "b"[%x : "x"] after %a, %b on ce
+  ctran.return %c, %d : !ctran.token, !ctran.token
+}
+
+// -----
+
+// A name is given to what is there: nothing is not.
+ctran.program @nothing grid ["x" = 3] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch : memref<4xf32>
+  %r = ctran.range %w
+  // expected-error @below {{program @nothing is refused: undefined}}
+  %a = ctran.source %r holds "a" after %entry on host
+  ctran.return %a : !ctran.token
 }

@@ -114,12 +114,26 @@ function(ncclx_add_tool name)
   install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()
 
-# ncclx_add_unittest(NAME SOURCES... [LINK libs]): a GoogleTest program, one ctest a case.
+# ncclx_add_unittest(NAME SOURCES... [LINK libs] [SANITIZER] [SLOW filter])
+#
+# A GoogleTest program, one ctest a case. SANITIZER: test/run builds and runs it under sanitizers,
+# too. SLOW: cases that match the GoogleTest filter are left out of `test/run --quick`.
 function(ncclx_add_unittest name)
-  cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(A "SANITIZER" "SLOW" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK} GTest::gtest GTest::gtest_main)
   ncclx_asan_options(${name})
-  gtest_discover_tests(${name} TEST_PREFIX "unit." DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)
+  set(label unit)
+  if(A_SANITIZER)
+    set(label sanitizer)
+  endif()
+  set(quick "*")
+  if(A_SLOW)
+    set(quick "-${A_SLOW}")
+    gtest_discover_tests(${name} TEST_PREFIX "unit." TEST_FILTER "${A_SLOW}" TEST_LIST ${name}_slow
+      DISCOVERY_TIMEOUT 60 PROPERTIES LABELS slow)
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "unit." TEST_FILTER "${quick}"
+    DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${label})
 endfunction()

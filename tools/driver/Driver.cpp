@@ -30,6 +30,15 @@ static bool communicates(func::FuncOp function) {
 
 LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
   graphModule = parseSourceFile<ModuleOp>(path, &context);
+  return find(wanted);
+}
+
+LogicalResult Compilation::parseText(StringRef text, StringRef wanted) {
+  graphModule = parseSourceString<ModuleOp>(text, &context);
+  return find(wanted);
+}
+
+LogicalResult Compilation::find(StringRef wanted) {
   if (!graphModule)
     return failure();
   SmallVector<func::FuncOp> candidates;
@@ -63,7 +72,13 @@ LogicalResult Compilation::choose() {
   pm.addPass(createVerifyLegality());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
     return failure();
-  auto function = graphModule->lookupSymbol<func::FuncOp>(functionName);
+  // What is scheduled is a straight line; the reference keeps the loops.
+  schedule = graphModule->clone();
+  PassManager unroll(&context);
+  unroll.addPass(createUnrollCommunication());
+  if (failed(unroll.run(*schedule)))
+    return failure();
+  auto function = schedule->lookupSymbol<func::FuncOp>(functionName);
   llvm::StringMap<int64_t> numbers;
   llvm::StringMap<double> times;
   WalkResult walked = function.walk([&](CollectiveOpInterface op) {
@@ -92,7 +107,6 @@ LogicalResult Compilation::choose() {
 }
 
 LogicalResult Compilation::lower() {
-  schedule = graphModule->clone();
   PassManager pm(&context);
   buildBufferizePipeline(pm);
   ConvertNCCLXToCTranOptions options;
@@ -177,6 +191,7 @@ LogicalResult Compilation::generate() {
 static int32_t roleOf(ctran::WindowRole role) {
   switch (role) {
   case ctran::WindowRole::Input:
+  case ctran::WindowRole::InOut:
     return ncclxrtRoleInput;
   case ctran::WindowRole::Output:
     return ncclxrtRoleOutput;

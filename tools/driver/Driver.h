@@ -44,6 +44,8 @@ public:
 
   /// Parses the file and finds the function: the one named, or the only one with collectives.
   LogicalResult parse(StringRef path, StringRef function);
+  /// The same of a text in memory.
+  LogicalResult parseText(StringRef text, StringRef function);
   /// Checks legality, fixes algorithms and orders, and times each collective alone.
   LogicalResult choose();
   /// Bufferizes a copy and turns it into a program; reads the program into the machine.
@@ -66,6 +68,8 @@ public:
   ncclxrtProgram_t entry() const { return program; }
 
 private:
+  LogicalResult find(StringRef function);
+
   MLIRContext &context;
   SelectionTarget target;
   OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;

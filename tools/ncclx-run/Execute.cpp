@@ -67,7 +67,7 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   }
   for (int64_t run = 0; run <= options.repeat; ++run) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
-      if (window.role == ctran::WindowRole::Input) {
+      if (window.role == ctran::WindowRole::Input || window.role == ctran::WindowRole::InOut) {
         bool uniform = size_t(window.argument) < options.uniform.size() &&
                        options.uniform[window.argument];
         fillInputs(options.seed, uniform ? 0 : rank.rank, window.argument, window.type, buffers[w]);

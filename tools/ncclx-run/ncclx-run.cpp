@@ -314,9 +314,9 @@ int main(int argc, char **argv) {
     return finish(report, BadUsage, error);
   for (const HostPlan::Window &window : compilation.plan().windows) {
     int64_t bytes = int64_t(window.bytes) * window.generations;
-    (window.role == ctran::WindowRole::Input    ? report.inputBytes
+    (window.role == ctran::WindowRole::Scratch  ? report.scratchBytes
      : window.role == ctran::WindowRole::Output ? report.outputBytes
-                                                : report.scratchBytes) += bytes;
+                                                : report.inputBytes) += bytes;
   }
 
   std::optional<topology::Topology> machine = machineTopology(

@@ -176,15 +176,14 @@ FailureOr<Box> HostEmitter::box(Value range) {
 }
 
 void HostEmitter::fitScratch(ArrayRef<Box *> boxes) {
+  if (llvm::none_of(boxes, [](Box *box) { return box->scratch; }))
+    return;
+  // Boxes that are no slots have one size, and no slot has less room than that.
   Value bytes;
   for (Box *box : boxes)
-    if (!box->scratch && !bytes)
-      bytes = total(*box);
-  if (!bytes)
-    return;
+    bytes = bytes ? min(bytes, total(*box)) : total(*box);
   for (Box *box : boxes)
-    if (box->scratch && cast<arith::ConstantOp>(box->rows.getDefiningOp()).getValue() ==
-                            b.getI64IntegerAttr(1))
+    if (box->scratch && getConstantIntValue(box->rows) == 1)
       box->rowBytes = bytes;
 }
 

@@ -22,7 +22,7 @@ struct Box {
   Value window, peer, offset, rows, stride, rowBytes;
   Value count, step;
   Type elementType;
-  bool scratch = false; ///< a slot of scratch memory: its partner says how much of it is used
+  bool scratch = false; ///< in scratch memory, so perhaps a slot of which a part is used
 
   void append(SmallVectorImpl<Value> &arguments) const {
     arguments.append({window, peer, offset, rows, stride, rowBytes});
@@ -65,8 +65,8 @@ public:
   Value coord(Value original); ///< in [0, size of its axis)
   FailureOr<Box> box(Value range);
   FailureOr<Counter> counter(Value slot);
-  /// Gives scratch slots among the boxes of one op the size of the boxes that are not (a slot may be
-  /// larger than what is put into it).
+  /// Shrinks scratch slots among the boxes of one op to the smallest of them: a slot may be larger
+  /// than what is put into it.
   void fitScratch(ArrayRef<Box *> boxes);
 
   FailureOr<int64_t> lane(ctran::ScheduleOpInterface op);

@@ -129,7 +129,7 @@ LogicalResult ProgramOp::verifyRegions() {
       if (failed(claim(window, window.getSym())))
         return failure();
       if (window.getRole() != WindowRole::Scratch)
-        (window.getRole() == WindowRole::Input ? inputs : outputs).push_back(window);
+        (window.getRole() == WindowRole::Output ? outputs : inputs).push_back(window);
     }
   }
   for (auto &list : {inputs, outputs}) {

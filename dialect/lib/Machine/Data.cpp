@@ -84,7 +84,7 @@ private:
   Box resolved(const Access &access, uint32_t rank);
   WindowMemory &memory(const Box &box, int64_t run);
   std::vector<uint8_t> &bytes(uint32_t rank, unsigned window, int64_t run);
-  Blob read(const Access &access, uint32_t rank, int64_t run);
+  Blob read(const Op &op, const Access &access, uint32_t rank, int64_t run);
   void store(const Store &store);
   /// The values that an op writes, one blob per write.
   std::vector<Blob> evaluate(const Op &op, uint32_t rank, int64_t run);
@@ -220,7 +220,7 @@ static ByteBox locate(const Schedule &schedule, const Box &box) {
   return schedule.windows[box.window].spaces[box.space].locate(path, box.first, box.count);
 }
 
-Blob Executor::read(const Access &access, uint32_t rank, int64_t run) {
+Blob Executor::read(const Op &op, const Access &access, uint32_t rank, int64_t run) {
   Blob blob;
   blob.box = resolved(access, rank);
   if (options.model) {
@@ -233,7 +233,7 @@ Blob Executor::read(const Access &access, uint32_t rank, int64_t run) {
     return blob;
   }
   Refusal refusal;
-  if (!memory(blob.box, run).read(blob.box, {}, {}, &blob.pieces, refusal))
+  if (!memory(blob.box, run).read(blob.box, {}, {}, &blob.pieces, refusal, frame.valueFor(op)))
     stop(DataResult::Outcome::Undecided,
          fmt::format("{}{}", frame.describe(blob.box), refusal.note));
   return blob;
@@ -268,8 +268,17 @@ void Executor::store(const Store &s) {
 std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
   std::vector<Blob> sources;
   for (const Access &access : op.reads)
-    sources.push_back(read(access, rank, run));
+    sources.push_back(read(op, access, rank, run));
   std::vector<Blob> out;
+  if (op.kind == OpKind::Source && !options.model) {
+    Refusal refusal;
+    Box box = resolved(op.reads[0], rank);
+    if (op.lane.kind == LaneKind::User)
+      store({op.reads[0], rank, run,
+             {{{{}, values.of(op.label, box, rank, run, false), false}}, box, {}}});
+    else if (!memory(box, run).label(box, {}, {}, values.of(op.label, box, rank, run, false), refusal))
+      stop(DataResult::Outcome::Undecided, fmt::format("{}{}", frame.describe(box), refusal.note));
+  }
   if (op.kind == OpKind::Sink && !options.model) {
     const Blob &source = sources[0];
     std::string bad = checkLabel(frame, values, source.pieces,
@@ -315,9 +324,6 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
       value.box = sources[0].box;
     if (!sums || !sumPieces(frame, values, pieces, boxes, value.pieces, why))
       value.pieces = {{{}, values.term(nextTerm++, rank, run), false}};
-  } else if (op.kind == OpKind::Source && !options.model) {
-    value.box = resolved(op.reads[0], rank);
-    value.pieces = {{{}, values.of(op.label, value.box, rank, run, false), false}};
   }
   out.assign(std::max<size_t>(1, op.writes.size()), value);
   for (size_t i = 0; op.kind == OpKind::Compute && i < op.writes.size(); ++i)
@@ -328,7 +334,8 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
 void Executor::caller(const Op &op, uint32_t rank, int64_t run) {
   for (unsigned w = 0; w < schedule.windows.size(); ++w) {
     const Window &decl = schedule.windows[w];
-    if (op.kind == OpKind::Entry && decl.role == Window::Role::Input) {
+    if (op.kind == OpKind::Entry &&
+        (decl.role == Window::Role::Input || decl.role == Window::Role::InOut)) {
       if (options.model) {
         auto &all = bytes(rank, w, run);
         options.model->input(rank, w, run, all.data(), static_cast<int64_t>(all.size()));
@@ -341,7 +348,8 @@ void Executor::caller(const Op &op, uint32_t rank, int64_t run) {
       (void)memory(box, run).write(box, {}, {}, KeyTable::never, 0,
                                    {{{}, values.term(nextTerm++, rank, run), false}}, refusal);
     }
-    if (op.kind == OpKind::Exit && decl.role == Window::Role::Output && options.model) {
+    if (op.kind == OpKind::Exit && options.model &&
+        (decl.role == Window::Role::Output || decl.role == Window::Role::InOut)) {
       auto &all = bytes(rank, w, run);
       std::string bad =
           options.model->output(rank, w, run, all.data(), static_cast<int64_t>(all.size()));
@@ -435,11 +443,9 @@ void Executor::begin(Lanes &l) {
     }
     l.busy = true;
     Lanes *lane = &l;
-    later(w->op.kind != OpKind::Source, [this, w, rank, lane] {
+    later(true, [this, w, rank, lane] {
       auto blobs = std::make_shared<std::vector<Blob>>(evaluate(w->op, rank, w->run));
-      later(w->op.kind == OpKind::Source || !w->op.writes.empty(), [this, w, rank, lane, blobs] {
-        if (w->op.kind == OpKind::Source && !options.model)
-          store({w->op.reads[0], rank, w->run, (*blobs)[0]});
+      later(!w->op.writes.empty(), [this, w, rank, lane, blobs] {
         for (size_t i = 0; i < w->op.writes.size(); ++i)
           store({w->op.writes[i], rank, w->run, (*blobs)[i]});
         if (w->op.slot)

@@ -44,6 +44,11 @@ Frame::Frame(const Schedule &schedule, bool representative)
   }
   ranks = static_cast<uint32_t>(n);
 
+  for (const CollectiveInfo &collective : schedule.collectives) {
+    auto name = llvm::find(schedule.valueNames, collective.name);
+    collectiveValue.push_back(
+        name == schedule.valueNames.end() ? -1 : name - schedule.valueNames.begin());
+  }
   std::map<std::tuple<int64_t, Partition, int64_t>, uint32_t> ids;
   for (const Window &window : schedule.windows) {
     if (window.spaces.empty() || window.generations < 1) {

@@ -78,6 +78,14 @@ public:
   const std::vector<Dim> &dims(const Box &box) const {
     return schedule.windows[box.window].spaces[box.space].dims;
   }
+  /// The value name that an op works for: a label's own, else that of its collective; -1: none.
+  int64_t valueFor(const Op &op) const {
+    if (op.kind == OpKind::Sink || op.kind == OpKind::Source)
+      return op.label.name;
+    return op.collective >= 0 && size_t(op.collective) < collectiveValue.size()
+               ? collectiveValue[op.collective]
+               : -1;
+  }
   std::string describe(const Box &box) const;
   std::string describeSlot(unsigned slots, int64_t index) const;
 
@@ -91,6 +99,7 @@ private:
   std::vector<uint32_t> strides;
   std::vector<int64_t> slotCount;
   std::vector<std::vector<std::vector<uint32_t>>> layoutIds;
+  std::vector<int64_t> collectiveValue; ///< by Schedule::collectives: index of the value it names
   std::string invalid;
 };
 

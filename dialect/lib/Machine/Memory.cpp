@@ -166,8 +166,52 @@ bool WindowMemory::readNode(Node &node, const Box &box, Path where, const Clock 
   });
 }
 
+void WindowMemory::relabel(Node &node, const ValueRef &value, const Box &box, size_t depth) {
+  node.value = value;
+  if (!node.kids)
+    return;
+  for (size_t i = 0; i < node.kids->at.size(); ++i)
+    if (node.kids->at[i])
+      relabel(*node.kids->at[i], values.child(value, box, depth, i), box, depth + 1);
+}
+
+bool WindowMemory::label(const Box &box, const Clock &clock, const End &end, const ValueRef &value,
+                         Refusal &refusal) {
+  if (!read(box, clock, end, nullptr, refusal))
+    return false;
+  Box at = box;
+  bool whole = box.path.empty() && box.count < 0;
+  if (whole && entered)
+    at.space = space;
+  Node &node = find(root, at, 0, at.path);
+  ValueRef old = mixed ? nullptr : collapse(node, at, at.path.size());
+  if (old && old->name >= 0 && old->name != value->name) {
+    std::unique_ptr<WindowMemory> &alias = aliases[old->name];
+    if (!alias)
+      alias = std::make_unique<WindowMemory>(frame, values, /*checked=*/false);
+    Refusal none;
+    (void)alias->write(box, {}, {}, KeyTable::never, 0, {{{}, old, false}}, none);
+  }
+  relabel(node, value, at, at.path.size());
+  if (whole)
+    mixed = false;
+  return true;
+}
+
 bool WindowMemory::read(const Box &box, const Clock &clock, const End &end, Pieces *out,
-                        Refusal &refusal) {
+                        Refusal &refusal, int64_t wanted) {
+  if (auto alias = out && wanted >= 0 ? aliases.find(wanted) : aliases.end();
+      alias != aliases.end()) {
+    // The storage's order is what the checks below are about; the value is the one of that name.
+    Pieces named;
+    Refusal none;
+    bool known = alias->second->read(box, {}, {}, &named, none) &&
+                 llvm::all_of(named, [](const Piece &piece) { return piece.value != nullptr; });
+    if (known) {
+      *out = std::move(named);
+      out = nullptr;
+    }
+  }
   Box at = box;
   if (box.path.empty() && box.count < 0 && entered)
     at.space = space;
@@ -302,6 +346,8 @@ bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uin
       }
     return true;
   });
+  if (good)
+    aliases.clear();
   if (good && whole) {
     foreignWrites.clear();
     foreignReads.clear();

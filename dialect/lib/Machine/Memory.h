@@ -11,6 +11,7 @@
 #include "Clock.h"
 #include "Value.h"
 
+#include <map>
 #include <memory>
 
 namespace mlir::ctran::machine {
@@ -61,8 +62,14 @@ public:
 
   /// Reads `box` at `clock`, the read ending at `end`; fills `out` unless null (then values are
   /// only checked to be there). False: `refusal`.
+  /// `wanted`: the value name that the reading op works for, or -1; a box that several collectives
+  /// read has a name for each of them.
   [[nodiscard]] bool read(const Box &box, const Clock &clock, const End &end, Pieces *out,
-                          Refusal &refusal);
+                          Refusal &refusal, int64_t wanted = -1);
+  /// Says what `box` holds from here on. Storage is read, not written: reads by others need no order
+  /// with this, and what the box was called before stays known to the ops that work for that name.
+  [[nodiscard]] bool label(const Box &box, const Clock &clock, const End &end,
+                           const ValueRef &value, Refusal &refusal);
   /// A read that needs no value: the owner may look at the box until `end`.
   [[nodiscard]] bool touch(const Box &box, const Clock &clock, const End &end, Refusal &refusal);
   /// Writes `pieces` into `box`. The op's own reads, which end at (`readKey`, `readCount`), do not
@@ -90,6 +97,7 @@ private:
   /// Calls visit(sub, node, rest) on the cells below `node`; false stops.
   template <typename Fn> bool leaves(Node &node, Path &sub, Fn visit);
   ValueRef collapse(const Node &node, const Box &box, size_t depth) const;
+  void relabel(Node &node, const ValueRef &value, const Box &box, size_t depth);
   bool allWritten(const Node &node) const;
   template <typename Fn> bool eachNode(const Box &box, Fn visit);
   [[nodiscard]] bool readNode(Node &node, const Box &box, Path where, const Clock &clock,
@@ -105,6 +113,8 @@ private:
   std::vector<End> foreignWrites, foreignReads;
   /// The window holds several values that this index space has no boxes for.
   bool mixed = false;
+  /// What boxes were called before they got another name, by that name; until the next write.
+  std::map<int64_t, std::unique_ptr<WindowMemory>> aliases;
 };
 
 } // namespace mlir::ctran::machine

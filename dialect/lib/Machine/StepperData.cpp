@@ -39,12 +39,12 @@ bool Stepper::caller(Process &p, LaneState &lane, Queued &q, const Who &who) {
     box.window = w;
     Window::Role role = schedule.windows[w].role;
     WindowMemory &window = memory(p, w, q.run);
-    if (entry && role == Window::Role::Input) {
+    if (entry && (role == Window::Role::Input || role == Window::Role::InOut)) {
       Pieces pieces;
       pieces.push_back({{}, values.term(nextTerm++, p.rank, q.run), false});
       if (!window.write(box, lane.clock, end, lane.key, end.count, pieces, refusal))
         return refused(refusal, box, who, "writes");
-    } else if (role == Window::Role::Output) {
+    } else if (role == Window::Role::Output || role == Window::Role::InOut) {
       if (!window.touch(box, lane.clock, end, refusal))
         return refused(refusal, box, who, entry ? "has read" : "reads");
     }
@@ -61,6 +61,9 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
   End local{lane.done, localCount, who};
   Refusal refusal;
   bool opaque = op.kind == OpKind::Compute || op.kind == OpKind::Count;
+
+  // On the caller's own lane a source is the caller's write.
+  bool makes = op.kind == OpKind::Source && op.lane.kind == LaneKind::User;
 
   std::vector<Pieces> sources;
   std::vector<Box> boxes;
@@ -83,7 +86,7 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
       return fail(Verdict::Undecided,
                   fmt::format("{}: the peer is outside the clock's window", text(who)), &who);
     if (!memory(process(box.owner), box.window, q.run)
-             .read(box, *at, end, opaque ? nullptr : &pieces, refusal))
+             .read(box, *at, end, opaque ? nullptr : &pieces, refusal, frame.valueFor(op)))
       return refused(refusal, box, who, "reads");
     if (d)
       for (Piece &piece : pieces)
@@ -118,7 +121,14 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
       return fail(Verdict::Result, fmt::format("{}: {}", text(who), bad), &who);
     break;
   case OpKind::Source:
-    term = values.of(op.label, boxes[0], p.rank, q.run, false);
+    if (makes) {
+      term = values.of(op.label, boxes[0], p.rank, q.run, false);
+      break;
+    }
+    if (!memory(process(boxes[0].owner), boxes[0].window, q.run)
+             .label(boxes[0], clock, local, values.of(op.label, boxes[0], p.rank, q.run, false),
+                    refusal))
+      return refused(refusal, boxes[0], who, "labels");
     break;
   case OpKind::Compute:
     term = values.term(nextTerm++, p.rank, q.run);
@@ -128,9 +138,7 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
   }
 
   bool landing = false;
-  size_t writes = op.kind == OpKind::Source ? 1 : op.writes.size();
-  for (size_t i = 0; i < writes; ++i) {
-    const Access &access = op.kind == OpKind::Source ? op.reads[0] : op.writes[i];
+  for (const Access &access : makes ? op.reads : op.writes) {
     if (Resolve r = frame.resolve(access, p.rank, box); r != Resolve::Ok)
       return failResolve(r, who);
     uint32_t d = frame.representative ? box.owner : 0;
@@ -182,7 +190,7 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
     }
     if (!memory(process(box.owner), box.window, q.run)
              .write(box, *at, end, readKey, localCount, pieces, refusal))
-      return refused(refusal, box, who, op.kind == OpKind::Source ? "labels" : "writes");
+      return refused(refusal, box, who, "writes");
     Packets &packet = packets[box.window];
     bool inband =
         op.slot && schedule.slots[op.slot->slots].realisation == Slots::Realisation::Inband;

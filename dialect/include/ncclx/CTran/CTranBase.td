@@ -34,7 +34,7 @@ def CTran_LaneKindAttr : EnumAttr<CTran_Dialect, CTran_LaneKind, "lane_kind">;
 
 def CTran_Role : I32EnumAttr<"WindowRole", "what the caller does with a window (S22)", [
     I32EnumAttrCase<"Input", 0, "input">, I32EnumAttrCase<"Output", 1, "output">,
-    I32EnumAttrCase<"Scratch", 2, "scratch">]> {
+    I32EnumAttrCase<"Scratch", 2, "scratch">, I32EnumAttrCase<"InOut", 3, "inout">]> {
   let cppNamespace = "::mlir::ctran";
   let genSpecializedAttr = 0;
 }

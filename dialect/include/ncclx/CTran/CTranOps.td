@@ -109,7 +109,8 @@ def CTran_WindowOp : CTran_Op<"window", [HasParent<"ProgramOp">,
   let summary = "Declare memory that every rank has (S5)";
   let description = [{
     `type` is the static memref that the memory holds, row-major. An input or output has the
-    caller's position in `index`. `generations` copies of it rotate by run number.
+    caller's position in `index`; an `inout`, which the caller writes before the run and reads after
+    it, is numbered among the inputs. `generations` copies of it rotate by run number.
 
     ```mlir
     %in = ctran.window "x" input 0 : memref<4x8xf32>

@@ -94,7 +94,8 @@ enum class OpKind : uint8_t {
   Wait,    ///< waits for `slot` (all of a range) >= k (S16)
   Flush,   ///< makes the landings this lane knows of visible (S21)
   Count,   ///< reads a size known at run time; at most `countMax` (S25)
-  Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel)
+  Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel). Its storage is read, so
+           ///< it orders nothing but later writes; on lane User it is the caller's write of it
   Sink,    ///< proof only: reads[0] must hold `label`
   Entry,   ///< the caller has written every input and has read every output (S22)
   Exit,    ///< the caller reads every output after this
@@ -145,7 +146,8 @@ struct Op {
 /// are taken to overlap wherever both are not empty.
 struct Window {
   std::string name;
-  enum class Role : uint8_t { Input, Output, Scratch } role = Role::Scratch;
+  /// The caller writes Input and InOut as Entry, and reads Output and InOut as Exit (S22).
+  enum class Role : uint8_t { Input, Output, Scratch, InOut } role = Role::Scratch;
   enum class Peers : uint8_t { None, Put, LoadStore } peers = Peers::None;
   int64_t generations = 1;        ///< run e uses generation e mod generations
   int64_t elementBytes = 1;

@@ -11,6 +11,12 @@ class OpPassManager;
 namespace bufferization {
 class BufferizationDialect;
 } // namespace bufferization
+namespace scf {
+class SCFDialect;
+} // namespace scf
+namespace arith {
+class ArithDialect;
+} // namespace arith
 namespace memref {
 class MemRefDialect;
 } // namespace memref

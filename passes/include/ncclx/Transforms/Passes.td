@@ -88,4 +88,20 @@ def VerifyInFlight : Pass<"ncclx-verify-in-flight", "ModuleOp"> {
   }];
 }
 
+def UnrollCommunication : Pass<"ncclx-unroll-communication", "ModuleOp"> {
+  let summary = "Unroll loops with constant bounds that communicate";
+  let description = [{
+    A schedule is a straight line of collectives, so a loop around one is written out, inner loops first. A
+    loop whose bounds are not constants stays, with a remark; the lowering refuses it.
+
+    Before: `scf.for %i = %c0 to %c2 step %c1 { ncclx.all_reduce ... }`
+    After: the body twice.
+  }];
+  let options = [
+    Option<"maxIterations", "max-iterations", "int64_t", "1024",
+           "Loops that run more often are refused: their schedule would be too long to be useful">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // NCCLX_TRANSFORMS_PASSES_TD

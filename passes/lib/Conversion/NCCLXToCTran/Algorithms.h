@@ -38,7 +38,9 @@ struct CollectiveSpec {
 /// A collective whose ops have been written up to the point where only waiting is left.
 struct InFlight {
   SmallVector<Value> inFree;       ///< the input may be overwritten after these
-  SmallVector<Value> others;       ///< tokens that only the exit needs
+  /// Tokens that only the exit needs, and who overwrites the output: all that the collective has done
+  /// or is still doing there, as sending on what it has received.
+  SmallVector<Value> others;
   /// Writes the rest. The output holds its value, visibly, after the tokens given.
   std::function<SmallVector<Value>()> finish;
   /// Writes the wait for the chunk that one member contributed, or null: then a chunk is waited for

@@ -355,10 +355,11 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
 void Converter::finish(Started &s) {
   Buffer &out = buffers[s.outRoot];
   out.writers = s.flight.finish();
-  out.readers.clear();
+  // The output's own part may still be on its way to the other members.
+  out.readers = s.flight.others;
   // What the input's readers were is still so; in place, the output's new value follows them.
   if (s.inRoot == s.outRoot)
-    out.readers = s.flight.inFree;
+    out.readers = ctran::joined(out.readers, s.flight.inFree);
 }
 
 LogicalResult Converter::convertChunk(FinishChunkOp op) {

@@ -1,0 +1,187 @@
+//===- CollectiveTest.cpp - Every collective, every size, both transports -===//
+//
+// One graph holds the cases of a kind, so that they also share slots, lanes and order. The tests named
+// Slow hold what takes long: --quick leaves them out.
+//
+//===----------------------------------------------------------------------===//
+#include "Equivalence.h"
+
+#include <gtest/gtest.h>
+
+using namespace equivalence;
+
+namespace {
+
+enum class Kind { AllGather, ReduceScatter, AllReduce, AllToAll, PermuteShift, PermutePairs };
+
+std::string sum(const std::string &accumulate, const std::string &order = "any") {
+  return "sum accumulate " + accumulate + " order " + order;
+}
+
+/// A gather's result or a scatter's input: the sizes that are hard for n members.
+struct Sizes {
+  const char *element;
+  Shape shape;
+  int64_t dim;
+};
+std::vector<Sizes> cutSizes(int64_t n) {
+  return {{"f32", {0, 3}, 0},         {"f64", {1}, 0},
+          {"bf16", {2, 2 * n + 1, 3}, 1}, {"f16", {2, 3, 3 * n}, 2},
+          {"i32", {n + 1, 5}, 0},     {"i64", {3, 4 * n - 1}, 1},
+          {"f32", {277, 131}, 0}};
+}
+
+/// Reductions over the dims of `axes`; a ring accumulates in the element type.
+std::string reductionOf(int64_t i, const std::string &element, bool ring) {
+  static const char *kinds[] = {"sum", "max", "sum", "min"};
+  std::string accumulate = element;
+  if (!ring && (element == "bf16" || element == "f16"))
+    accumulate = i % 2 ? "f64" : "f32";
+  return std::string(kinds[i % 4]) + " accumulate " + accumulate + " order any";
+}
+
+void addCases(GraphText &g, Kind kind, const Axes &axes, bool ring) {
+  int64_t n = g.groupSize(axes), i = 0;
+  switch (kind) {
+  case Kind::AllGather:
+    for (const Sizes &s : cutSizes(n)) {
+      Shape in = s.shape;
+      in[s.dim] = ceilDiv(s.shape[s.dim], n);
+      g.result(g.allGather(g.argument(in, s.element), s.dim, s.shape[s.dim], axes));
+    }
+    return;
+  case Kind::ReduceScatter:
+    for (const Sizes &s : cutSizes(n))
+      g.result(g.reduceScatter(g.argument(s.shape, s.element), s.dim,
+                               reductionOf(i++, s.element, ring), axes));
+    return;
+  case Kind::AllReduce:
+    for (auto &[element, shape] : std::vector<std::pair<std::string, Shape>>{
+             {"f32", {0}}, {"f64", {}}, {"bf16", {1}}, {"f16", {3, 7}}, {"i32", {13}},
+             {"i64", {2, 8 * n}}, {"f32", {4 * n + 1}}, {"f32", {20'011}}, {"bf16", {257}}})
+      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, ring), axes));
+    return;
+  case Kind::AllToAll:
+    g.result(g.allToAll(g.argument({2 * n, 3}, "f32"), 0, 1, axes));
+    g.result(g.allToAll(g.argument({3, n}, "f64"), 1, 0, axes));
+    g.result(g.allToAll(g.argument({3 * n}, "bf16"), 0, 0, axes));
+    g.result(g.allToAll(g.argument({2, 3, 2 * n}, "f16"), 2, 1, axes));
+    g.result(g.allToAll(g.argument({n, 0}, "i32"), 0, 1, axes));
+    g.result(g.allToAll(g.argument({0, 2}, "i64"), 0, 1, axes));
+    g.result(g.allToAll(g.argument({5, 7 * n, 3}, "i64"), 1, 1, axes));
+    g.result(g.allToAll(g.argument({n * ceilDiv(300, n), 67}, "f32"), 0, 0, axes));
+    return;
+  case Kind::PermuteShift:
+    for (int64_t shift : {int64_t(0), int64_t(1), int64_t(-1), int64_t(2), n / 2, n, -n - 1})
+      g.result(g.permute(g.argument({i++ * 3, 5}, "f32"), "shift " + std::to_string(shift), axes));
+    g.result(g.permute(g.argument({150, 133}, "f64"), "shift -2", axes));
+    g.result(g.permute(g.argument({}, "bf16"), "shift 1", axes));
+    return;
+  case Kind::PermutePairs: {
+    std::string reversed, shifted, odd;
+    for (int64_t j = 0; j < n; ++j) {
+      std::string comma = j ? ", " : "", from = std::to_string(j) + " -> ";
+      reversed += comma + from + std::to_string(n - 1 - j);
+      shifted += comma + from + std::to_string((j + 2) % n);
+      if (j % 2)
+        odd += (j > 1 ? ", " : "") + from + std::to_string(j - 1);
+    }
+    g.result(g.permute(g.argument({3, 5}, "f32"), "pairs [" + reversed + "]", axes));
+    g.result(g.permute(g.argument({70, 133}, "f64"), "pairs [" + shifted + "]", axes));
+    g.result(g.permute(g.argument({7}, "i32"), "pairs [" + odd + "]", axes));
+    g.result(g.permute(g.argument({1}, "f16"), "pairs [0 -> " + std::to_string(n - 1) + "]", axes));
+    g.result(g.permute(g.argument({0}, "bf16"), "pairs [" + reversed + "]", axes));
+    g.result(g.permute(g.argument({2}, "i64"), "pairs []", axes));
+    return;
+  }
+  }
+}
+
+const Kind allKinds[] = {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce,
+                         Kind::AllToAll,  Kind::PermuteShift,  Kind::PermutePairs};
+
+void expectKind(Kind kind, int64_t n, const std::string &algorithm, const Options &options = {}) {
+  if (kind == Kind::PermutePairs && algorithm == "ring")
+    return; // refused: test/Unit/Equivalence/GraphTest.cpp
+  GraphText g({{"x", n}});
+  g.algorithm = algorithm;
+  addCases(g, kind, {"x"}, algorithm == "ring");
+  SCOPED_TRACE("kind " + std::to_string(int(kind)) + " n " + std::to_string(n) + " " + algorithm);
+  expectEqual(g, options);
+}
+
+void expectAlgorithm(const std::string &algorithm, const std::vector<int64_t> &sizes) {
+  for (Kind kind : allKinds)
+    for (int64_t n : sizes)
+      expectKind(kind, n, algorithm);
+}
+
+TEST(Equivalence, Direct) { expectAlgorithm("direct", {1, 3}); }
+TEST(Equivalence, Ring) { expectAlgorithm("ring", {1, 2, 5}); }
+TEST(SlowEquivalence, Direct) { expectAlgorithm("direct", {2, 5, 7, 8}); }
+TEST(SlowEquivalence, Ring) { expectAlgorithm("ring", {3, 7, 8}); }
+TEST(SlowEquivalence, Chosen) { expectAlgorithm("", {2, 7}); }
+TEST(SlowEquivalence, TwentyFourMembers) {
+  for (const char *algorithm : {"direct", "ring"})
+    for (Kind kind : allKinds)
+      expectKind(kind, 24, algorithm, {.runs = 2, .adversarial = 1});
+}
+
+// NaN, infinities and zeros of both signs, in every kind of reduction and type.
+TEST(Equivalence, SpecialValues) {
+  for (const char *algorithm : {"direct", "ring"}) {
+    GraphText g({{"x", 4}});
+    g.algorithm = algorithm;
+    for (const char *element : {"f32", "f64", "bf16", "f16"})
+      for (const char *kind : {"sum", "min", "max"})
+        g.result(g.allReduce(g.argument({67}, element),
+                             std::string(kind) + " accumulate " + element + " order any", {"x"}));
+    expectEqual(g, {.specials = true});
+  }
+}
+
+// A type that is wider than the element, exact and rounded once; both orders spelled out.
+TEST(Equivalence, AccumulationTypesAndOrders) {
+  GraphText g({{"x", 5}});
+  for (auto [element, accumulate] :
+       {std::pair("bf16", "f32"), {"bf16", "f64"}, {"f16", "f32"}, {"f16", "f64"}, {"f32", "f64"},
+        {"i32", "i64"}})
+    for (const char *kind : {"sum", "min", "max"}) {
+      std::string words = std::string(kind) + " accumulate " + accumulate + " order rank";
+      g.result(g.allReduce(g.argument({37}, element), words, {"x"}));
+      g.result(g.reduceScatter(g.argument({13, 2}, element), 0, words, {"x"}));
+    }
+  g.result(g.allReduce(g.argument({300}, "f32"), sum("f32", "ring"), {"x"}));
+  g.result(g.reduceScatter(g.argument({3, 23}, "bf16"), 1, sum("bf16", "ring"), {"x"}));
+  expectEqual(g);
+}
+
+// Groups over some of a grid's axes, in any order.
+void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::string &algorithm) {
+  for (const Axes &axes : groups)
+    for (Kind kind : allKinds) {
+      if (kind == Kind::PermuteShift && axes.size() > 1)
+        continue; // refused
+      if (kind == Kind::PermutePairs && algorithm == "ring")
+        continue;
+      GraphText g(grid);
+      g.algorithm = algorithm;
+      addCases(g, kind, axes, algorithm == "ring");
+      SCOPED_TRACE("kind " + std::to_string(int(kind)) + " " + algorithm);
+      expectEqual(g, {.runs = 2, .adversarial = 1});
+    }
+}
+TEST(Equivalence, TwoAxesSwapped) {
+  expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "direct");
+}
+TEST(SlowEquivalence, TwoAxes) {
+  expectGrid({{"x", 3}, {"y", 2}}, {{"x"}, {"x", "y"}}, "direct");
+  expectGrid({{"x", 2}, {"y", 3}}, {{"x"}, {"y"}}, "ring");
+}
+TEST(SlowEquivalence, ThreeAxes) {
+  expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"z", "x"}, {"y"}, {"z", "y", "x"}}, "direct");
+  expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"y"}}, "ring");
+  expectGrid({{"x", 2}, {"y", 1}, {"z", 2}}, {{"x", "y"}}, "");
+}
+
+} // namespace

@@ -1,0 +1,249 @@
+//===- Equivalence.cpp - A graph's meaning against its schedule, run for real ---------===//
+#include "Equivalence.h"
+
+#include "../Runtime/Harness.h"
+#include "Driver.h"
+
+#include "ncclx/Reference/Data.h"
+#include "ncclx/Reference/Interpreter.h"
+#include "ncclx/Topology/Make.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <barrier>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace equivalence;
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+topology::Topology processes(int64_t ranks) {
+  topology::ProcessHost host;
+  host.ranks = ranks;
+  host.cores = 2;
+  host.memoryBytesPerSec = 10'000'000'000;
+  host.coreCopyBytesPerSec = 5'000'000'000;
+  return topology::makeProcessHost(host);
+}
+
+/// A text on its way to code, with what the stages say.
+struct Compiled {
+  Compiled(const std::string &text, int64_t ranks, const std::string &transport)
+      : topology(processes(ranks)), handler(&context, [this](Diagnostic &diagnostic) {
+          messages += diagnostic.str() + "\n";
+          for (Diagnostic &note : diagnostic.getNotes())
+            messages += "  " + note.str() + "\n";
+        }),
+        compilation(context, {&topology, topology::Rate::payload, transport == "shm"}) {
+    DialectRegistry registry;
+    registerDriverDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.disableMultithreading();
+    auto stages = [&]() -> const char * {
+      if (failed(compilation.parseText(text, "f")))
+        return "parse";
+      if (failed(compilation.choose()))
+        return "choose";
+      if (failed(compilation.lower()))
+        return "lower";
+      compilation.prove();
+      if (!compilation.proof()) {
+        messages += compilation.proof().str() + "\n";
+        return "prove";
+      }
+      if (failed(compilation.generate()))
+        return "generate";
+      return nullptr;
+    };
+    if (const char *stage = stages())
+      failure = std::string(stage) + ": " + (messages.empty() ? "failed in silence" : messages);
+  }
+
+  topology::Topology topology;
+  MLIRContext context;
+  std::string messages, failure;
+  ScopedDiagnosticHandler handler;
+  Compilation compilation;
+};
+
+void fill(const Options &options, int64_t run, int64_t rank, int64_t argument, ShapedType type,
+          uint8_t *data) {
+  auto memref = MemRefType::get(type.getShape(), type.getElementType());
+  fillInputs(options.seed + run, rank, argument, memref, data);
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (!options.specials || !element)
+    return;
+  const llvm::fltSemantics &semantics = element.getFloatSemantics();
+  const APFloat specials[] = {APFloat::getNaN(semantics), APFloat::getInf(semantics),
+                              APFloat::getInf(semantics, true), APFloat::getZero(semantics, true),
+                              APFloat::getZero(semantics)};
+  int64_t width = element.getWidth() / 8;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    if (uint64_t pick = (i * 7 + rank * 5 + run * 3) % 11; pick < std::size(specials)) {
+      uint64_t bits = specials[pick].bitcastToAPInt().getZExtValue();
+      memcpy(data + i * width, &bits, width);
+    }
+}
+
+/// What the language leaves open in `found` becomes what is expected there.
+void dropPadding(const Tensor &tensor, int64_t member, const uint8_t *expected, uint8_t *found,
+                 int64_t width) {
+  if (!tensor.padding)
+    return;
+  int64_t dim = tensor.padding->dim, each = tensor.shape[dim], inner = 1;
+  int64_t share = std::clamp<int64_t>(tensor.padding->extent - member * each, 0, each);
+  for (size_t i = dim + 1; i < tensor.shape.size(); ++i)
+    inner *= tensor.shape[i];
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    if (i / inner % each >= share)
+      memcpy(found + i * width, expected + i * width, width);
+}
+
+/// expected[run][rank][output]
+using Expected = std::vector<std::vector<std::vector<Bytes>>>;
+
+std::string interpret(Compilation &compilation, const Options &options, Expected &expected) {
+  auto interpreter = Interpreter::create(compilation.graph(), "f", compilation.ranks());
+  if (failed(interpreter))
+    return "not taken by the interpreter";
+  ArrayRef<Type> types = (*interpreter)->getTypes();
+  size_t inputs = (*interpreter)->getNumInputs();
+  for (int64_t run = 0; run < options.runs; ++run) {
+    std::vector<std::vector<Bytes>> storage(compilation.ranks());
+    std::vector<std::vector<void *>> buffers(compilation.ranks());
+    for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
+      for (auto [i, type] : llvm::enumerate(types)) {
+        storage[rank].emplace_back(getDenseBytes(type) + 8, 0x77);
+        if (i < inputs)
+          fill(options, run, rank, i, cast<ShapedType>(type), storage[rank].back().data());
+      }
+      for (Bytes &bytes : storage[rank])
+        buffers[rank].push_back(bytes.data());
+    }
+    if (llvm::Error error = (*interpreter)->run(buffers))
+      return "interpreter: " + llvm::toString(std::move(error));
+    for (std::vector<Bytes> &own : storage)
+      own.erase(own.begin(), own.begin() + inputs);
+    expected.push_back(std::move(storage));
+  }
+  return "";
+}
+
+/// One rank's runs; throws what is wrong.
+void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &graph,
+             const Compilation &compilation, const Options &options, const Expected &expected) {
+  const HostPlan &plan = compilation.plan();
+  PlanDescription description(plan, 0);
+  auto must = [&](ncclxrtResult_t result) {
+    harness::check(result == ncclxrtSuccess, rank.error());
+  };
+  std::vector<uint8_t *> buffers;
+  try {
+    must(ncclxrtPlanPrepare(rank.comm, description.get(), &rank.plan));
+    for (size_t w = 0; w < plan.windows.size(); ++w) {
+      void *data = nullptr;
+      size_t bytes = 0;
+      must(ncclxrtPlanBuffer(rank.plan, w, 0, &data, &bytes));
+      harness::check(bytes == plan.windows[w].bytes, "a window has another size than planned");
+      buffers.push_back(static_cast<uint8_t *>(data));
+      for (int32_t g = 0; g < plan.windows[w].generations; ++g) {
+        must(ncclxrtPlanBuffer(rank.plan, w, g, &data, &bytes));
+        if (bytes)
+          memset(data, 0xa5, bytes); // a program must not live on zeros
+      }
+    }
+  } catch (...) {
+    poisoned.arrive_and_drop();
+    throw;
+  }
+  poisoned.arrive_and_wait();
+  for (int64_t run = 0; run < options.runs; ++run) {
+    for (auto [w, window] : llvm::enumerate(plan.windows)) {
+      if (window.role == ctran::WindowRole::Input)
+        fill(options, run, rank.rank, window.argument, window.type, buffers[w]);
+      else if (window.role == ctran::WindowRole::Output && window.bytes)
+        memset(buffers[w], 0xe7, window.bytes);
+    }
+    must(ncclxrtPlanRun(rank.plan, compilation.entry()));
+    for (auto [w, window] : llvm::enumerate(plan.windows)) {
+      if (window.role != ctran::WindowRole::Output)
+        continue;
+      const Tensor &tensor = graph.outputs()[window.argument];
+      const Bytes &wanted = expected[run][rank.rank][window.argument];
+      Bytes found(buffers[w], buffers[w] + window.bytes);
+      found.resize(window.bytes + 8);
+      int64_t width = window.type.getElementTypeBitWidth() / 8;
+      if (tensor.padding)
+        dropPadding(tensor, graph.member(rank.rank, tensor.padding->axes), wanted.data(),
+                    found.data(), width);
+      Comparison c = compare(window.type, wanted.data(), found.data());
+      harness::check(c.equal(), "run " + std::to_string(run) + " output " +
+                                    std::to_string(window.argument) + " (" + tensor.type() +
+                                    "): " + c.describe(window.type));
+    }
+  }
+}
+
+} // namespace
+
+std::string equivalence::check(const GraphText &graph, const std::string &transport,
+                               const Options &options) {
+  Compiled compiled(graph.str(), graph.ranks(), transport);
+  if (!compiled.failure.empty())
+    return compiled.failure;
+  Compilation &compilation = compiled.compilation;
+  for (int64_t seed = 1; seed <= options.adversarial; ++seed) {
+    ctran::machine::DataOptions order;
+    order.seed = options.seed * 100 + seed;
+    if (ctran::machine::DataResult data = ctran::machine::run(compilation.machine(), order); !data)
+      return "adversarial order " + std::to_string(order.seed) + ": " + data.message;
+  }
+  Expected expected;
+  if (std::string error = interpret(compilation, options, expected); !error.empty())
+    return error + "\n" + compiled.messages;
+  harness::Job job;
+  job.mode = harness::Mode::Threads;
+  job.transport = transport;
+  job.nranks = graph.ranks();
+  job.timeoutMs = 60'000;
+  std::barrier<> poisoned(graph.ranks());
+  std::string wrong;
+  std::vector<harness::Outcome> outcomes =
+      harness::run(job, [&](const ::ncclxrt::LaunchedRank &launched) {
+        std::optional<harness::Rank> rank;
+        try {
+          rank.emplace(launched.config());
+        } catch (...) {
+          poisoned.arrive_and_drop();
+          throw;
+        }
+        std::string text;
+        try {
+          execute(*rank, poisoned, graph, compilation, options, expected);
+        } catch (const std::exception &e) {
+          text = e.what();
+          ncclxrtCommAbort(rank->comm, text.c_str()); // the others need not wait
+        }
+        harness::check(text.empty(), text);
+        rank->leave();
+      });
+  for (auto [rank, outcome] : llvm::enumerate(outcomes))
+    if (!outcome.exit.ok())
+      wrong += "rank " + std::to_string(rank) + ": " + outcome.text + "\n";
+  return wrong;
+}
+
+void equivalence::expectEqual(const GraphText &graph, const Options &options) {
+  for (const char *transport : {"shm", "tcp"})
+    if (std::string wrong = check(graph, transport, options); !wrong.empty())
+      ADD_FAILURE() << "over " << transport << ": " << wrong << "of\n" << graph.str();
+}
+
+std::string equivalence::refusal(const std::string &text, const std::string &transport) {
+  return Compiled(text, 64, transport).failure;
+}

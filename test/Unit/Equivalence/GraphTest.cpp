@@ -1,0 +1,253 @@
+//===- GraphTest.cpp - Collectives beside computation, in place, in flight -===//
+#include "Equivalence.h"
+
+#include <gtest/gtest.h>
+
+using namespace equivalence;
+
+namespace {
+
+const char *sumF32 = "sum accumulate f32 order any";
+
+void expectBoth(void (*build)(GraphText &), const Grid &grid) {
+  for (const char *algorithm : {"direct", "ring"}) {
+    GraphText g(grid);
+    g.algorithm = algorithm;
+    build(g);
+    SCOPED_TRACE(algorithm);
+    expectEqual(g);
+  }
+}
+
+// The destination is the input: a value that is dead behind, one that is not, an argument.
+TEST(EquivalenceGraph, InPlace) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor a = g.argument({37, 3}, "f32"), w = g.argument({37, 3}, "f32", /*writable=*/true);
+        Tensor dead = g.elementwise("add", a, a), live = g.elementwise("mul", a, a);
+        g.into = dead;
+        g.result(g.allReduce(dead, sumF32, {"x"}));
+        g.into = live;
+        g.result(g.allReduce(live, sumF32, {"x"}));
+        g.result(live);
+        g.into = w;
+        g.result(g.allReduce(w, sumF32, {"x"}));
+        Tensor moved = g.elementwise("sub", a, live);
+        g.into = moved;
+        g.result(g.permute(moved, "shift 1", {"x"}));
+        Tensor square = g.slice(g.elementwise("max", a, live), 0, 0, 36);
+        g.into = square;
+        g.result(g.allToAll(square, 0, 0, {"x"}));
+      },
+      {{"x", 3}});
+}
+
+// In place with no copy to hide behind: the result is written where the input was read.
+TEST(EquivalenceGraph, InPlaceAgainAndAgain) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor t = g.elementwise("add", g.argument({91}, "f32"), g.argument({91}, "f32"));
+        for (int i = 0; i < 4; ++i) {
+          g.into = t;
+          t = g.allReduce(t, sumF32, {"x"});
+          t = g.elementwise("mul", t, t, t);
+        }
+        g.result(t);
+      },
+      {{"x", 5}});
+}
+
+// Into rows in the middle of a larger tensor, from rows and columns of another.
+TEST(EquivalenceGraph, Slices) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor big = g.argument({20, 7}, "f32"), a = g.argument({4, 7}, "f32");
+        Tensor whole = g.elementwise("add", big, big);
+        g.into = g.slice(whole, 0, 5, 11);
+        Tensor gathered = g.allGather(a, 0, 11, {"x"});
+        g.result(g.insert(gathered, whole, 0, 5));
+        g.result(g.allGather(g.slice(big, 1, 2, 3), 1, 9, {"x"}));
+        Tensor other = g.elementwise("mul", big, big);
+        g.into = g.slice(other, 1, 3, 2);
+        g.result(g.insert(g.reduceScatter(g.slice(big, 1, 1, 6), 1, sumF32, {"x"}), other, 1, 3));
+        Tensor third = g.elementwise("sub", big, whole);
+        g.into = g.slice(third, 0, 2, 4);
+        g.result(g.insert(g.permute(a, "shift 2", {"x"}), third, 0, 2));
+      },
+      {{"x", 3}});
+}
+
+// A buffer goes round: written by one collective, read by the next, overwritten by a third.
+TEST(EquivalenceGraph, SharedBuffers) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor a = g.argument({5, 6}, "f32"), b = g.argument({20, 6}, "f32");
+        Tensor one = g.allGather(a, 0, 20, {"x"});
+        Tensor two = g.reduceScatter(one, 0, sumF32, {"x"});
+        g.into = one;
+        Tensor three = g.allGather(two, 0, 20, {"x"});
+        Tensor four = g.elementwise("add", three, b, three);
+        Tensor five = g.allToAll(four, 0, 1, {"x"});
+        g.into = four;
+        Tensor six = g.allReduce(b, sumF32, {"x"});
+        g.result(six);
+        g.result(g.permute(five, "shift 3", {"x"}));
+        g.result(g.allReduce(six, "max accumulate f32 order any", {"x"}));
+        g.result(two);
+        g.result(a); // an argument, handed through
+        g.result(two);
+      },
+      {{"x", 4}});
+}
+
+// Uneven shards all the way: what a scatter leaves open, a gather does not read.
+TEST(EquivalenceGraph, PaddingStaysPadding) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor a = g.argument({11, 3}, "f32");
+        Tensor shard = g.reduceScatter(a, 0, sumF32, {"x"});
+        Tensor doubled = g.elementwise("add", shard, shard);
+        g.result(doubled);
+        g.result(g.allGather(doubled, 0, 11, {"x"}));
+        Tensor few = g.reduceScatter(g.argument({2, 3}, "f32"), 0, sumF32, {"x"});
+        g.result(g.allGather(few, 0, 2, {"x"}));
+      },
+      {{"x", 4}});
+}
+
+// Two in flight beside a product; one handed to the other's input; results crossing.
+TEST(EquivalenceGraph, InFlightBesideCompute) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor x = g.argument({6, 16}, "f32"), w = g.argument({16, 8}, "f32");
+        g.async = true;
+        Tensor f = g.allGather(x, 0, 22, {"x"});
+        g.async = true;
+        Tensor r = g.reduceScatter(w, 0, sumF32, {"x"});
+        Tensor y = g.matmul(x, w);
+        g.async = true;
+        Tensor p = g.permute(y, "shift 1", {"x"});
+        Tensor sync = g.allReduce(y, sumF32, {"x"});
+        Tensor gathered = g.await(f), scattered = g.await(r);
+        Tensor z = g.matmul(gathered, w);
+        g.async = true;
+        Tensor t = g.allToAll(scattered, 1, 0, {"x"});
+        Tensor q = g.elementwise("add", y, sync, sync);
+        g.result(g.await(t));
+        g.result(g.await(p));
+        g.result(z);
+        g.result(q);
+        g.result(gathered);
+      },
+      {{"x", 4}});
+}
+
+// Started into a buffer that was read before, while its input's buffer is reused behind the await.
+TEST(EquivalenceGraph, InFlightIntoBuffersInUse) {
+  expectBoth(
+      [](GraphText &g) {
+        Tensor a = g.argument({9, 4}, "f32");
+        Tensor b = g.elementwise("add", a, a), c = g.elementwise("mul", a, b);
+        Tensor d = g.elementwise("add", b, c);
+        g.into = c;
+        g.async = true;
+        Tensor f = g.permute(b, "shift 2", {"x"});
+        Tensor e = g.elementwise("sub", d, a, d);
+        Tensor got = g.await(f);
+        Tensor h = g.elementwise("mul", got, e, b); // over the input
+        g.into = h;
+        g.async = true;
+        Tensor k = g.allReduce(h, sumF32, {"x"}); // in place, in flight
+        Tensor m = g.elementwise("add", got, e, e);
+        g.result(g.elementwise("max", g.await(k), m));
+        g.result(got);
+      },
+      {{"x", 3}});
+}
+
+// Chunks in any order, one twice, and the whole last; both kinds that have chunks.
+TEST(EquivalenceGraph, Chunks) {
+  GraphText g({{"x", 2}, {"y", 3}});
+  Tensor a = g.argument({4, 5}, "f32"), w = g.argument({5, 5}, "f32");
+  g.async = true;
+  Tensor f = g.allGather(a, 0, 24, {"y", "x"});
+  for (int64_t i : {3, 0, 5, 3, 1})
+    g.result(g.matmul(g.chunk(f, i, 0), w));
+  g.async = true;
+  Tensor t = g.allToAll(g.argument({6, 5}, "f32"), 0, 1, {"y"});
+  g.result(g.elementwise("add", g.chunk(t, 2, 1), g.chunk(t, 0, 1)));
+  g.result(g.await(f));
+  g.result(g.elementwise("mul", g.chunk(t, 1, 1), g.chunk(t, 1, 1)));
+  g.result(g.await(t));
+  expectEqual(g);
+}
+
+TEST(EquivalenceGraph, Calls) {
+  expectBoth(
+      [](GraphText &g) {
+        g.beside(R"(func.func private @kernel(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %s = linalg.add ins(%a, %b : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %p = linalg.mul ins(%s, %b : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %s, %p : tensor<8x4xf32>, tensor<8x4xf32>
+}
+func.func private @first(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %s, %p = func.call @kernel(%a, %b) : (tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  return %s : tensor<8x4xf32>
+}
+)");
+        Tensor a = g.argument({8, 4}, "f32");
+        g.async = true;
+        Tensor f = g.permute(a, "shift 1", {"x"});
+        std::string type = "(tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>";
+        auto call = [&](const Tensor &x, const Tensor &y) {
+          return g.op("ncclx.call @first(" + x.name + ", " + y.name +
+                          ") {flops = 64, bytes = 384, sms = 1} : " + type,
+                      {8, 4}, "f32");
+        };
+        Tensor s = call(a, a), got = g.await(f);
+        Tensor both = call(got, s);
+        g.result(g.allReduce(both, sumF32, {"x"}));
+        g.result(g.reduceScatter(call(g.slice(g.allGather(a, 0, 24, {"x"}), 0, 3, 8), both), 0, sumF32,
+                                 {"x"}));
+      },
+      {{"x", 3}});
+}
+
+// What is not there says so.
+TEST(EquivalenceRefusal, SaysWhy) {
+  auto graph = [](const std::string &grid, const std::string &body) {
+    return "ncclx.grid @g [" + grid + "]\nfunc.func @f(%a: tensor<12xf32>, %p: i1 {ncclx.uniform}) -> "
+           "tensor<12xf32> {\n" + body + "\n  return %r : tensor<12xf32>\n}\n";
+  };
+  const char *two = R"("x" = 2, "y" = 3)";
+  struct Case {
+    std::string text, says;
+  } cases[] = {
+      {graph(two, R"(%r = ncclx.all_reduce %a sum accumulate f32 order any over @g["x", "y"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+       "a ring runs along one axis, not 2"},
+      {graph(two, R"(%r = ncclx.permute %a shift 1 over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
+       "shifts along 2 axes at once"},
+      {graph(two, R"(%r = ncclx.permute %a pairs [0 -> 1] over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+       "a ring carries a shift and not listed pairs"},
+      {graph(two, R"(%r = ncclx.all_reduce %a sum accumulate f64 order any over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+       "a ring accumulates in the element type"},
+      {graph(two, R"(%r = ncclx.all_reduce %a sum accumulate f32 order ring over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
+       "no algorithm that can carry it"},
+      {graph(two, R"(%r = scf.if %p -> tensor<12xf32> {
+  %s = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>
+  scf.yield %s : tensor<12xf32>
+} else {
+  scf.yield %a : tensor<12xf32>
+})"),
+       "stands under scf.if"},
+      {graph("\"x\" = 65", R"(%r = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>)"),
+       "runs on 65 ranks, but the topology"},
+  };
+  for (const Case &c : cases)
+    for (const char *transport : {"shm", "tcp"})
+      EXPECT_NE(refusal(c.text, transport).find(c.says), std::string::npos)
+          << refusal(c.text, transport) << "of\n" << c.text;
+}
+
+} // namespace

@@ -1,0 +1,203 @@
+//===- GraphText.cpp - Writing graphs as text -----------------------------===//
+#include "GraphText.h"
+
+using namespace equivalence;
+
+int64_t Tensor::count() const {
+  int64_t n = 1;
+  for (int64_t size : shape)
+    n *= size;
+  return n;
+}
+
+std::string Tensor::type() const {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+
+int64_t GraphText::ranks() const {
+  int64_t n = 1;
+  for (auto &[name, size] : grid)
+    n *= size;
+  return n;
+}
+
+int64_t GraphText::groupSize(const Axes &axes) const {
+  int64_t n = 1;
+  for (const std::string &axis : axes)
+    for (auto &[name, size] : grid)
+      n *= name == axis ? size : 1;
+  return n;
+}
+
+int64_t GraphText::member(int64_t rank, const Axes &axes) const {
+  int64_t member = 0;
+  for (const std::string &axis : axes) {
+    int64_t below = 1;
+    for (size_t i = grid.size(); i-- > 0; below *= grid[i].second)
+      if (grid[i].first == axis)
+        member = member * grid[i].second + rank / below % grid[i].second;
+  }
+  return member;
+}
+
+Tensor GraphText::argument(Shape shape, const std::string &element, bool writable) {
+  Tensor t{"%a" + std::to_string(arguments.size()), std::move(shape), element, {}, 0};
+  arguments.push_back(t.name + ": " + t.type() +
+                      (writable ? " {bufferization.writable = true}" : ""));
+  return t;
+}
+
+Tensor GraphText::op(const std::string &words, Shape shape, const std::string &element) {
+  Tensor t{fresh(), std::move(shape), element, {}, 0};
+  line(t.name + " = " + words);
+  return t;
+}
+
+Tensor GraphText::empty(Shape shape, const std::string &element) {
+  Tensor t{fresh(), std::move(shape), element, {}, 0};
+  line(t.name + " = tensor.empty() : " + t.type());
+  return t;
+}
+
+Tensor GraphText::collective(const std::string &op, const std::string &words, const Tensor &in,
+                             Shape shape, const Axes &axes) {
+  Tensor t{fresh(), std::move(shape), in.element, {}, groupSize(axes)};
+  std::string group;
+  for (const std::string &axis : axes)
+    group += (group.empty() ? "\"" : ", \"") + axis + "\"";
+  std::string text = "ncclx." + op + " " + in.name + " " + words + " over @g[" + group + "]" +
+                     (algorithm.empty() ? "" : " algorithm " + algorithm) +
+                     (into ? " into(" + into->name + " : " + into->type() + ")" : "") + " : " +
+                     in.type() + " -> " + t.type();
+  if (async)
+    line(t.name + " = ncclx.start { %r = " + text + " ncclx.yield %r : " + t.type() +
+         " } : !ncclx.future<" + t.type() + ">");
+  else
+    line(t.name + " = " + text);
+  into.reset();
+  async = false;
+  return t;
+}
+
+Tensor GraphText::allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes) {
+  Shape out = in.shape;
+  out[dim] = extent;
+  return collective("all_gather", "dim " + std::to_string(dim), in, out, axes);
+}
+
+Tensor GraphText::reduceScatter(const Tensor &in, int64_t dim, const std::string &reduction,
+                                const Axes &axes) {
+  Shape out = in.shape;
+  out[dim] = ceilDiv(in.shape[dim], groupSize(axes));
+  Tensor t = collective("reduce_scatter", "dim " + std::to_string(dim) + " " + reduction, in, out,
+                        axes);
+  if (in.shape[dim] % groupSize(axes))
+    t.padding = Padding{dim, in.shape[dim], axes};
+  return t;
+}
+
+Tensor GraphText::allReduce(const Tensor &in, const std::string &reduction, const Axes &axes) {
+  return collective("all_reduce", reduction, in, in.shape, axes);
+}
+
+Tensor GraphText::allToAll(const Tensor &in, int64_t split, int64_t concat, const Axes &axes) {
+  Shape out = in.shape;
+  out[split] /= groupSize(axes);
+  out[concat] *= groupSize(axes);
+  return collective("all_to_all",
+                    "split " + std::to_string(split) + " concat " + std::to_string(concat), in, out,
+                    axes);
+}
+
+Tensor GraphText::permute(const Tensor &in, const std::string &how, const Axes &axes) {
+  return collective("permute", how, in, in.shape, axes);
+}
+
+Tensor GraphText::await(const Tensor &future) {
+  Tensor t = future;
+  t.name = fresh();
+  line(t.name + " = ncclx.await " + future.name + " : !ncclx.future<" + t.type() + "> -> " +
+       t.type());
+  return t;
+}
+
+Tensor GraphText::chunk(const Tensor &future, int64_t i, int64_t dim) {
+  Tensor t = future, whole = future;
+  t.name = fresh();
+  t.shape[dim] /= future.number;
+  std::string index = fresh();
+  line(index + " = arith.constant " + std::to_string(i) + " : index");
+  line(t.name + " = ncclx.await " + future.name + " chunk " + index + " of " +
+       std::to_string(future.number) + " dim " + std::to_string(dim) + " : !ncclx.future<" +
+       whole.type() + "> -> " + t.type());
+  return t;
+}
+
+Tensor GraphText::elementwise(const std::string &what, const Tensor &a, const Tensor &b,
+                              const std::optional<Tensor> &out) {
+  Tensor dest = out ? *out : empty(a.shape, a.element);
+  Tensor t = a;
+  t.name = fresh();
+  std::string type = a.type();
+  line(t.name + " = linalg." + what + " ins(" + a.name + ", " + b.name + " : " + type + ", " + type +
+       ") outs(" + dest.name + " : " + type + ") -> " + type);
+  return t;
+}
+
+Tensor GraphText::matmul(const Tensor &a, const Tensor &b) {
+  Tensor out = empty({a.shape[0], b.shape[1]}, a.element);
+  std::string zero = fresh(), filled = fresh();
+  line(zero + " = arith.constant " + (a.element[0] == 'i' ? "0" : "0.0") + " : " + a.element);
+  line(filled + " = linalg.fill ins(" + zero + " : " + a.element + ") outs(" + out.name + " : " +
+       out.type() + ") -> " + out.type());
+  Tensor t = out;
+  t.name = fresh();
+  line(t.name + " = linalg.matmul ins(" + a.name + ", " + b.name + " : " + a.type() + ", " +
+       b.type() + ") outs(" + filled + " : " + out.type() + ") -> " + out.type());
+  return t;
+}
+
+/// "[0, 2, 0] [4, 3, 5] [1, 1, 1]": the box that has `size` rows of `dim` from `begin`.
+static std::string box(const Shape &shape, int64_t dim, int64_t begin, int64_t size) {
+  std::string offsets, sizes, strides;
+  for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
+    std::string comma = i ? ", " : "";
+    offsets += comma + std::to_string(i == dim ? begin : 0);
+    sizes += comma + std::to_string(i == dim ? size : shape[i]);
+    strides += comma + "1";
+  }
+  return "[" + offsets + "] [" + sizes + "] [" + strides + "]";
+}
+
+Tensor GraphText::slice(const Tensor &in, int64_t dim, int64_t begin, int64_t size) {
+  Tensor t{fresh(), in.shape, in.element, {}, 0};
+  t.shape[dim] = size;
+  line(t.name + " = tensor.extract_slice " + in.name + box(in.shape, dim, begin, size) + " : " +
+       in.type() + " to " + t.type());
+  return t;
+}
+
+Tensor GraphText::insert(const Tensor &in, const Tensor &whole, int64_t dim, int64_t begin) {
+  Tensor t = whole;
+  t.name = fresh();
+  line(t.name + " = tensor.insert_slice " + in.name + " into " + whole.name +
+       box(whole.shape, dim, begin, in.shape[dim]) + " : " + in.type() + " into " + whole.type());
+  return t;
+}
+
+std::string GraphText::str() const {
+  std::string axes, args, types, values;
+  for (auto &[name, size] : grid)
+    axes += (axes.empty() ? "\"" : ", \"") + name + "\" = " + std::to_string(size);
+  for (const std::string &argument : arguments)
+    args += (args.empty() ? "" : ", ") + argument;
+  for (const Tensor &t : results) {
+    types += (types.empty() ? "" : ", ") + t.type();
+    values += (values.empty() ? "" : ", ") + t.name;
+  }
+  return "ncclx.grid @g [" + axes + "]\n" + others + "func.func @f(" + args + ") -> (" + types +
+         ") {\n" + body + "  return " + values + " : " + types + "\n}\n";
+}

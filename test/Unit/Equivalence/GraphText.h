@@ -1,0 +1,91 @@
+//===- GraphText.h - Writing graphs as text ------------------------*- C++ -*-===//
+#ifndef NCCLX_TEST_UNIT_EQUIVALENCE_GRAPHTEXT_H
+#define NCCLX_TEST_UNIT_EQUIVALENCE_GRAPHTEXT_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace equivalence {
+
+using Shape = std::vector<int64_t>;
+using Axes = std::vector<std::string>;
+using Grid = std::vector<std::pair<std::string, int64_t>>;
+
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The rows of `dim` behind a member's share of `extent` are unspecified.
+struct Padding {
+  int64_t dim = 0, extent = 0;
+  Axes axes;
+};
+
+struct Tensor {
+  std::string name;
+  Shape shape;
+  std::string element;
+  std::optional<Padding> padding;
+  int64_t number = 0; ///< of futures: members
+
+  int64_t count() const;
+  std::string type() const;
+};
+
+/// Builds `func.func @f` line by line; each word gives the tensor that it makes.
+class GraphText {
+public:
+  explicit GraphText(Grid grid) : grid(std::move(grid)) {}
+
+  Tensor argument(Shape shape, const std::string &element, bool writable = false);
+  Tensor empty(Shape shape, const std::string &element);
+
+  // How the collectives that follow are written.
+  std::string algorithm;                ///< "direct", "ring", or empty: chosen
+  std::optional<Tensor> into;           ///< destination of the next collective alone
+  bool async = false;                   ///< the next collective is started: it gives its future
+
+  Tensor allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes);
+  Tensor reduceScatter(const Tensor &in, int64_t dim, const std::string &reduction, const Axes &axes);
+  Tensor allReduce(const Tensor &in, const std::string &reduction, const Axes &axes);
+  Tensor allToAll(const Tensor &in, int64_t split, int64_t concat, const Axes &axes);
+  Tensor permute(const Tensor &in, const std::string &how, const Axes &axes);
+  Tensor await(const Tensor &future);
+  Tensor chunk(const Tensor &future, int64_t i, int64_t dim);
+
+  /// linalg.`what` of two tensors of one type, into `out` or a buffer of its own.
+  Tensor elementwise(const std::string &what, const Tensor &a, const Tensor &b,
+                     const std::optional<Tensor> &out = std::nullopt);
+  Tensor matmul(const Tensor &a, const Tensor &b);
+  Tensor slice(const Tensor &in, int64_t dim, int64_t begin, int64_t size);
+  Tensor insert(const Tensor &in, const Tensor &whole, int64_t dim, int64_t begin);
+  /// Any other op: `words` behind "%name = ".
+  Tensor op(const std::string &words, Shape shape, const std::string &element);
+
+  void result(const Tensor &tensor) { results.push_back(tensor); }
+  /// A function or anything else beside @f.
+  void beside(const std::string &text) { others += text; }
+
+  std::string str() const;
+  int64_t ranks() const;
+  int64_t groupSize(const Axes &axes) const;
+  /// Where a rank stands in its group.
+  int64_t member(int64_t rank, const Axes &axes) const;
+  const std::vector<Tensor> &outputs() const { return results; }
+
+private:
+  Grid grid;
+  std::vector<std::string> arguments;
+  std::vector<Tensor> results;
+  std::string body, others;
+  int64_t names = 0;
+
+  std::string fresh() { return "%v" + std::to_string(names++); }
+  void line(const std::string &text) { body += "  " + text + "\n"; }
+  Tensor collective(const std::string &op, const std::string &words, const Tensor &in, Shape out,
+                    const Axes &axes);
+};
+
+} // namespace equivalence
+#endif // NCCLX_TEST_UNIT_EQUIVALENCE_GRAPHTEXT_H

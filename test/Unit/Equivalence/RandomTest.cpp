@@ -1,0 +1,185 @@
+//===- RandomTest.cpp - Graphs from a seed ---------------------------------===//
+#include "Equivalence.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace equivalence;
+
+namespace {
+
+class Generator {
+public:
+  explicit Generator(uint64_t seed) : random(seed), g(makeGrid()) {
+    for (int i = 0; i < 3; ++i)
+      values.push_back(g.argument({size(), size()}, element()));
+    for (int64_t left = 6 + below(8); left > 0; --left)
+      step();
+    while (!futures.empty())
+      awaitAny();
+    // The last ones, and some that others have used: these may not be overwritten.
+    for (size_t i = 0; i < values.size(); ++i)
+      if (i + 3 >= values.size() || below(4) == 0)
+        g.result(values[i]);
+  }
+  GraphText take() { return std::move(g); }
+
+private:
+  std::mt19937_64 random;
+  Axes names;
+  GraphText g;
+  std::vector<Tensor> values, futures;
+
+  int64_t below(int64_t n) { return random() % n; }
+  template <typename T> const T &any(const std::vector<T> &from) { return from[below(from.size())]; }
+  int64_t size() { return any<int64_t>({1, 2, 3, 4, 6, 7, 12}); }
+  std::string element() { return any<std::string>({"f32", "f32", "f32", "f64", "bf16", "f16", "i32", "i64"}); }
+
+  Grid makeGrid() {
+    Grid grid = any<Grid>({{{"x", 2}}, {{"x", 3}}, {{"x", 4}}, {{"x", 5}}, {{"x", 2}, {"y", 2}},
+                           {{"x", 2}, {"y", 3}}, {{"x", 3}, {"y", 2}}, {{"x", 2}, {"y", 2}, {"z", 2}},
+                           {{"x", 2}, {"y", 1}, {"z", 3}}});
+    for (auto &[name, extent] : grid)
+      names.push_back(name);
+    return grid;
+  }
+  Axes group() {
+    Axes axes = names;
+    std::shuffle(axes.begin(), axes.end(), random);
+    axes.resize(1 + below(axes.size()));
+    return axes;
+  }
+  std::string reduction(const std::string &type, bool ring) {
+    std::string accumulate = type;
+    if (!ring && below(2))
+      accumulate = type == "i32" ? "i64" : type[0] == 'i' ? type : type == "f32" ? "f64" : "f32";
+    if (type == "f64")
+      accumulate = "f64";
+    return any<std::string>({"sum", "sum", "min", "max"}) + " accumulate " + accumulate + " order " +
+           (ring ? any<std::string>({"any", "ring"}) : std::string("any"));
+  }
+  /// A tensor of this type that exists, or a new buffer.
+  Tensor destination(const Shape &shape, const std::string &type) {
+    std::vector<Tensor> fitting;
+    for (const Tensor &t : values)
+      if (t.shape == shape && t.element == type)
+        fitting.push_back(t);
+    return fitting.empty() || below(3) == 0 ? g.empty(shape, type) : any(fitting);
+  }
+
+  void awaitAny() {
+    size_t i = below(futures.size());
+    values.push_back(g.await(futures[i]));
+    futures.erase(futures.begin() + i);
+  }
+
+  void step() {
+    if (!futures.empty() && below(3) == 0)
+      return awaitAny();
+    Tensor a = any(values);
+    if (a.padding) { // whatever reads whole tensors would spread what is unspecified
+      if (below(2))
+        values.push_back(g.allGather(a, a.padding->dim, a.padding->extent, a.padding->axes));
+      else
+        values.push_back(g.elementwise("add", a, a));
+      return;
+    }
+    if (below(3) == 0)
+      return compute(a);
+    communicate(a);
+  }
+
+  void compute(const Tensor &a) {
+    switch (below(4)) {
+    case 0:
+      return values.push_back(g.matmul(a, g.argument({a.shape[1], size()}, a.element)));
+    case 1: {
+      int64_t dim = below(2), rows = a.shape[dim], begin = below(rows);
+      return values.push_back(g.slice(a, dim, begin, 1 + below(rows - begin)));
+    }
+    default: {
+      std::vector<Tensor> same;
+      for (const Tensor &t : values)
+        if (t.shape == a.shape && t.element == a.element && !t.padding)
+          same.push_back(t);
+      std::optional<Tensor> out;
+      if (below(2))
+        out = destination(a.shape, a.element);
+      return values.push_back(
+          g.elementwise(any<std::string>({"add", "sub", "mul", "max"}), a, any(same), out));
+    }
+    }
+  }
+
+  void communicate(const Tensor &a) {
+    Axes axes = group();
+    int64_t n = g.groupSize(axes), dim = below(2), kind = below(5);
+    bool ring = axes.size() == 1 && below(2);
+    g.algorithm = ring ? "ring" : below(2) ? "direct" : "";
+    bool forced = ring; // a ring must be asked for before its order may be
+    g.async = below(3) == 0;
+    if (kind == 3 && a.shape[dim] % n)
+      kind = 2;
+    if ((kind == 0 || kind == 3) && a.count() * n > 5000)
+      kind = 1;
+    Shape out = a.shape;
+    if (kind == 0)
+      out[dim] = (a.shape[dim] - 1) * n + 1 + below(n);
+    if (kind == 1)
+      out[dim] = ceilDiv(a.shape[dim], n);
+    int64_t concat = below(2);
+    if (kind == 3) {
+      out[dim] /= n;
+      out[concat] *= n;
+    }
+    if (below(3) == 0)
+      g.into = destination(out, a.element);
+    bool async = g.async;
+    Tensor t;
+    switch (kind) {
+    case 0:
+      t = g.allGather(a, dim, out[dim], axes);
+      break;
+    case 1:
+      t = g.reduceScatter(a, dim, reduction(a.element, forced), axes);
+      break;
+    case 2:
+      t = g.allReduce(a, reduction(a.element, forced), axes);
+      break;
+    case 3:
+      t = g.allToAll(a, dim, concat, axes);
+      break;
+    default:
+      if (axes.size() == 1 && (ring || below(2))) {
+        t = g.permute(a, "shift " + std::to_string(below(2 * n + 1) - n), axes);
+      } else {
+        std::vector<int64_t> to(n);
+        for (int64_t i = 0; i < n; ++i)
+          to[i] = i;
+        std::shuffle(to.begin(), to.end(), random);
+        std::string pairs;
+        for (int64_t i = 0; i < n; ++i)
+          if (below(4))
+            pairs += (pairs.empty() ? "" : ", ") + std::to_string(i) + " -> " + std::to_string(to[i]);
+        if (ring)
+          g.algorithm = "";
+        t = g.permute(a, "pairs [" + pairs + "]", axes);
+      }
+    }
+    (async ? futures : values).push_back(t);
+  }
+};
+
+void expectSeeds(uint64_t from, uint64_t to) {
+  if (const char *one = getenv("NCCLX_TEST_SEED"))
+    from = strtoull(one, nullptr, 10), to = from + 1;
+  for (uint64_t seed = from; seed < to; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expectEqual(Generator(seed).take(), {.seed = seed});
+  }
+}
+
+TEST(EquivalenceRandom, Graphs) { expectSeeds(1, 9); }
+TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 45); }
+
+} // namespace

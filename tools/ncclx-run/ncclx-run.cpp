@@ -84,14 +84,18 @@ private:
 };
 
 /// Ends with one line and the code that belongs to it.
-int finish(const Report &report, Exit code, const std::string &text) {
+int finish(const Report &report, Exit code, std::string text) {
   if (!jsonFile.empty()) {
     std::error_code failed;
     llvm::raw_fd_ostream os(jsonFile, failed);
-    if (failed)
-      llvm::errs() << "error: cannot write " << jsonFile << ": " << failed.message() << "\n";
-    else
+    if (!failed)
       report.printJson(os, code == Good ? "" : text);
+    else if (code == Good) {
+      code = BadUsage;
+      text = "cannot write " + jsonFile + ": " + failed.message();
+    } else {
+      llvm::errs() << "cannot write " << jsonFile << ": " << failed.message() << "\n";
+    }
   }
   llvm::outs().flush();
   (code == Good ? llvm::outs() << "ok: " : llvm::outs() << "error: ") << text << "\n";
@@ -219,14 +223,17 @@ bool compareWithReference(Compilation &compilation, const Execution &execution,
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
+  bool understood = cl::ParseCommandLineOptions(
       argc, argv,
       "Compiles a graph of collectives and computation for a topology, proves the schedule, runs it\n"
       "on processes of this machine, and compares every output with the reference interpreter.\n\n"
       "  ncclx-run graph.mlir --topology=h200x8.xml --ranks=8 --trace=run.json\n\n"
       "Exit codes: 0 ok; 1 bad usage; 2 the graph or topology cannot be read or compiled; 3 the\n"
-      "schedule is not proved; 4 a rank failed; 5 an output differs from the reference.\n");
+      "schedule is not proved; 4 a rank failed; 5 an output differs from the reference.\n",
+      &llvm::errs());
   Report report;
+  if (!understood)
+    return finish(report, BadUsage, "the command line is not understood (see ncclx-run --help)");
   report.graphFile = graphFile;
   report.transport = transport;
   if (transport != "shm" && transport != "tcp")

@@ -42,6 +42,8 @@ private:
     Lane lane;
     std::deque<Waiting> queue;
     bool busy = false; ///< its head has begun and is not over
+    /// Issue lanes: posted and not yet reported complete, and whether each has read.
+    std::deque<std::pair<std::shared_ptr<Waiting>, std::shared_ptr<bool>>> posted;
   };
   struct Slot {
     int64_t count = 0, raised = 0;
@@ -73,7 +75,7 @@ private:
   void later(bool matters, std::function<void()> go) {
     pending.push_back({std::move(go), matters});
   }
-  void issue(const std::shared_ptr<Waiting> &w, uint32_t rank);
+  void issue(const std::shared_ptr<Waiting> &w, uint32_t rank, Lanes &lane);
   std::string name(const Op &op, uint32_t rank, int64_t run) const;
 
   Slot &slot(const SlotRange &range, int64_t i, int64_t run);
@@ -387,11 +389,15 @@ bool Executor::enabled(const Lanes &l) {
 }
 
 /// An issue lane: posted now, read and done later, landed and seen later still.
-void Executor::issue(const std::shared_ptr<Waiting> &w, uint32_t rank) {
+void Executor::issue(const std::shared_ptr<Waiting> &w, uint32_t rank, Lanes &lane) {
   std::vector<int64_t> numbers;
   if (w->op.slot)
     numbers = reserve(*w->op.slot, rank, w->run);
-  later(true, [this, w, rank, numbers] {
+  // Reads happen in any order, but are reported complete in the order of the lane (S9).
+  auto read = std::make_shared<bool>(false);
+  Lanes *posted = &lane;
+  posted->posted.push_back({w, read});
+  later(true, [this, w, rank, numbers, read, posted] {
     std::vector<Blob> blobs = evaluate(w->op, rank, w->run);
     std::vector<Store> remote;
     for (size_t i = 0; i < w->op.writes.size(); ++i) {
@@ -401,7 +407,11 @@ void Executor::issue(const std::shared_ptr<Waiting> &w, uint32_t rank) {
       else
         store(s);
     }
-    finish(w->op);
+    *read = true;
+    while (!posted->posted.empty() && *posted->posted.front().second) {
+      finish(posted->posted.front().first->op);
+      posted->posted.pop_front();
+    }
     later(true, [this, w, rank, numbers, remote] {
       for (const Store &s : remote) {
         if (schedule.rxVisible)
@@ -438,7 +448,7 @@ void Executor::begin(Lanes &l) {
     auto w = std::make_shared<Waiting>(head);
     if (isIssueLane(l.lane.kind)) {
       l.queue.pop_front();
-      issue(w, rank);
+      issue(w, rank, l);
       return;
     }
     l.busy = true;

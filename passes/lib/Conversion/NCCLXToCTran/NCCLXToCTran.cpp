@@ -115,7 +115,17 @@ LogicalResult Converter::check() {
              << "this function uses " << grid.getSymNameAttr() << "; a program has one grid";
     grid = its;
   }
-  return success();
+  // Kernels read globals behind the back of windows, which is in order for constants alone.
+  WalkResult globals = function.walk([](memref::GetGlobalOp op) {
+    auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr());
+    if (!global || global.getConstant())
+      return WalkResult::advance();
+    op.emitOpError("uses global '")
+        << op.getName() << "', which is not constant; a schedule's memory is its arguments, "
+        << "results and allocations";
+    return WalkResult::interrupt();
+  });
+  return failure(globals.wasInterrupted());
 }
 
 /// A whole buffer with the row-major layout of its own type?

@@ -1,0 +1,151 @@
+// What is not lowered is refused at the op, with the reason.
+// RUN: ncclx-opt %s --split-input-file --convert-ncclx-to-ctran --verify-diagnostics
+
+ncclx.grid @g ["tp" = 2]
+func.func @tensors(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{works on tensors; run ncclx-bufferize first}}
+  %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+// expected-error @below {{has several blocks; a schedule is made of one}}
+func.func @blocks(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  cf.br ^bb1
+^bb1:
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @nested(%a: memref<4xf32>, %c: i1 {ncclx.uniform}) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  scf.if %c {
+    // expected-error @below {{stands under scf.if; loops with constant bounds are unrolled before this pass}}
+    ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  }
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+ncclx.grid @h ["pp" = 2]
+func.func @grids(%a: memref<4xf32>) -> memref<4xf32> {
+  %q = memref.alloc() : memref<4xf32>
+  %r = memref.alloc() : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%q : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{uses grid "h", but another collective of this function uses "g"; a program has one grid}}
+  ncclx.permute %q shift 1 over @h["pp"] into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @scalar_result(%a: memref<4xf32>, %x: f32) -> f32 {
+  %r = memref.alloc() : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{returns a 'f32'; a schedule returns memrefs of static shape}}
+  return %x : f32
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+// expected-error @below {{expected a memref of static shape and row-major layout}}
+func.func @scalar_argument(%a: memref<4xf32>, %x: f32) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2, "pp" = 2]
+func.func @shift_two_axes(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  // expected-error @below {{shifts along 2 axes at once, which is not lowered yet; a shift along one is}}
+  ncclx.permute %a shift 1 over @g["tp", "pp"] into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @ring_pairs(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  // expected-error @below {{asks for a ring, which carries a shift and not listed pairs}}
+  ncclx.permute %a pairs [0 -> 1] over @g["tp"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2, "pp" = 2]
+func.func @ring_two_axes(%a: memref<4xf32>) -> memref<16xf32> {
+  %r = memref.alloc() : memref<16xf32>
+  // expected-error @below {{asks for a ring over 2 axes, expected one}}
+  ncclx.all_gather %a dim 0 over @g["tp", "pp"] algorithm ring into(%r : memref<16xf32>) : memref<4xf32>
+  return %r : memref<16xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @ring_wide(%a: memref<4xbf16>) -> memref<4xbf16> {
+  %r = memref.alloc() : memref<4xbf16>
+  // expected-error @below {{asks for a ring that accumulates in 'f32', but a ring carries partial results as elements, of type 'bf16'}}
+  ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] algorithm ring into(%r : memref<4xbf16>) : memref<4xbf16>
+  return %r : memref<4xbf16>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @ring_order(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  // expected-error @below {{asks for order rank, but a ring reduces in order ring}}
+  ncclx.all_reduce %a sum accumulate f32 order rank over @g["tp"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @direct_order(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  // expected-error @below {{asks for order ring, but direct reduces in order rank}}
+  ncclx.all_reduce %a sum accumulate f32 order ring over @g["tp"] algorithm direct into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+memref.global "private" @state : memref<4xf32>
+func.func @mutable_global(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  // expected-error @below {{uses global 'state', which is not constant}}
+  %t = memref.get_global @state : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  linalg.exp ins(%r : memref<4xf32>) outs(%t : memref<4xf32>)
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @foreign_buffer(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  %q = memref.alloca() : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{uses a buffer of type 'memref<4xf32>' that is neither an argument nor allocated in this function}}
+  linalg.exp ins(%r : memref<4xf32>) outs(%q : memref<4xf32>)
+  return %r : memref<4xf32>
+}

@@ -72,15 +72,12 @@ ValueRef WindowMemory::collapse(const Node &node, const Box &box, size_t depth) 
   if (!node.kids)
     return node.value;
   const Dim &dim = frame.dims(box)[depth];
-  // A node that was only split, by reads, still is what it was. Cut in the same way: a label's own
-  // path agrees with any cut.
+  // A node that was only split, by reads, still is what it was.
   bool same = node.value != nullptr;
   for (int64_t i = 0; i < dim.size && same; ++i)
     if (const auto &kid = node.kids->at[i]) {
-      ValueRef value = collapse(*kid, box, depth + 1),
-               part = values.child(node.value, box, depth, i);
-      same = value && sameValue(*value, *part) &&
-             value->label.back().layout == part->label.back().layout;
+      ValueRef value = collapse(*kid, box, depth + 1);
+      same = value && sameValue(*value, *values.child(node.value, box, depth, i));
     }
   if (same)
     return node.value;

@@ -1,7 +1,7 @@
 //===- CollectiveTest.cpp - Every collective, every size, both transports -===//
 //
-// One graph holds the cases of a kind, so that they also share slots, lanes and order. The tests named
-// Slow hold what takes long: --quick leaves them out.
+// One graph holds the cases of a kind, so that they also share slots, lanes and order. The tests
+// named Slow hold what takes long: --quick leaves them out.
 //
 //===----------------------------------------------------------------------===//
 #include "Equivalence.h"
@@ -25,9 +25,8 @@ struct Sizes {
   int64_t dim;
 };
 std::vector<Sizes> cutSizes(int64_t n) {
-  return {{"f32", {0, 3}, 0},         {"f64", {1}, 0},
-          {"bf16", {2, 2 * n + 1, 3}, 1}, {"f16", {2, 3, 3 * n}, 2},
-          {"i32", {n + 1, 5}, 0},     {"i64", {3, 4 * n - 1}, 1},
+  return {{"f32", {0, 3}, 0},        {"f64", {1}, 0},        {"bf16", {2, 2 * n + 1, 3}, 1},
+          {"f16", {2, 3, 3 * n}, 2}, {"i32", {n + 1, 5}, 0}, {"i64", {3, 4 * n - 1}, 1},
           {"f32", {277, 131}, 0}};
 }
 
@@ -56,9 +55,15 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, bool ring) {
                                reductionOf(i++, s.element, ring), axes));
     return;
   case Kind::AllReduce:
-    for (auto &[element, shape] : std::vector<std::pair<std::string, Shape>>{
-             {"f32", {0}}, {"f64", {}}, {"bf16", {1}}, {"f16", {3, 7}}, {"i32", {13}},
-             {"i64", {2, 8 * n}}, {"f32", {4 * n + 1}}, {"f32", {20'011}}, {"bf16", {257}}})
+    for (auto &[element, shape] : std::vector<std::pair<std::string, Shape>>{{"f32", {0}},
+                                                                             {"f64", {}},
+                                                                             {"bf16", {1}},
+                                                                             {"f16", {3, 7}},
+                                                                             {"i32", {13}},
+                                                                             {"i64", {2, 8 * n}},
+                                                                             {"f32", {4 * n + 1}},
+                                                                             {"f32", {20'011}},
+                                                                             {"bf16", {257}}})
       g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, ring), axes));
     return;
   case Kind::AllToAll:
@@ -143,9 +148,12 @@ TEST(Equivalence, SpecialValues) {
 // A type that is wider than the element, exact and rounded once; both orders spelled out.
 TEST(Equivalence, AccumulationTypesAndOrders) {
   GraphText g({{"x", 5}});
-  for (auto [element, accumulate] :
-       {std::pair("bf16", "f32"), {"bf16", "f64"}, {"f16", "f32"}, {"f16", "f64"}, {"f32", "f64"},
-        {"i32", "i64"}})
+  for (auto [element, accumulate] : {std::pair("bf16", "f32"),
+                                     {"bf16", "f64"},
+                                     {"f16", "f32"},
+                                     {"f16", "f64"},
+                                     {"f32", "f64"},
+                                     {"i32", "i64"}})
     for (const char *kind : {"sum", "min", "max"}) {
       std::string words = std::string(kind) + " accumulate " + accumulate + " order rank";
       g.result(g.allReduce(g.argument({37}, element), words, {"x"}));
@@ -171,9 +179,7 @@ void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::st
       expectEqual(g, {.runs = 2, .adversarial = 1});
     }
 }
-TEST(Equivalence, TwoAxesSwapped) {
-  expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "direct");
-}
+TEST(Equivalence, TwoAxesSwapped) { expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "direct"); }
 TEST(SlowEquivalence, TwoAxes) {
   expectGrid({{"x", 3}, {"y", 2}}, {{"x"}, {"x", "y"}}, "direct");
   expectGrid({{"x", 2}, {"y", 3}}, {{"x"}, {"y"}}, "ring");

@@ -34,11 +34,12 @@ topology::Topology processes(int64_t ranks) {
 /// A text on its way to code, with what the stages say.
 struct Compiled {
   Compiled(const std::string &text, int64_t ranks, const std::string &transport)
-      : topology(processes(ranks)), handler(&context, [this](Diagnostic &diagnostic) {
-          messages += diagnostic.str() + "\n";
-          for (Diagnostic &note : diagnostic.getNotes())
-            messages += "  " + note.str() + "\n";
-        }),
+      : topology(processes(ranks)), handler(&context,
+                                            [this](Diagnostic &diagnostic) {
+                                              messages += diagnostic.str() + "\n";
+                                              for (Diagnostic &note : diagnostic.getNotes())
+                                                messages += "  " + note.str() + "\n";
+                                            }),
         compilation(context, {&topology, topology::Rate::payload, transport == "shm"}) {
     DialectRegistry registry;
     registerDriverDialects(registry);

@@ -7,16 +7,17 @@
 namespace equivalence {
 
 struct Options {
-  int64_t runs = 3;         ///< back to back, each with inputs of its own
-  int64_t adversarial = 2;  ///< orders that the abstract machine tries
+  int64_t runs = 3;        ///< back to back, each with inputs of its own
+  int64_t adversarial = 2; ///< orders that the abstract machine tries
   uint64_t seed = 1;
-  bool specials = false;    ///< NaN, infinities and -0 among the inputs
+  bool specials = false; ///< NaN, infinities and -0 among the inputs
 };
 
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in
-/// adversarial orders, and runs it on threads; every bit of every output that the language specifies
-/// must be what the reference interpreter says. Empty, or what went wrong.
-std::string check(const GraphText &graph, const std::string &transport, const Options &options = {});
+/// adversarial orders, and runs it on threads; every bit of every output that the language
+/// specifies must be what the reference interpreter says. Empty, or what went wrong.
+std::string check(const GraphText &graph, const std::string &transport,
+                  const Options &options = {});
 
 /// Expects check() to be empty over shm and tcp; prints the graph where it is not.
 void expectEqual(const GraphText &graph, const Options &options = {});

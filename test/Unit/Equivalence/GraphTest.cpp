@@ -185,7 +185,8 @@ TEST(EquivalenceGraph, Chunks) {
 TEST(EquivalenceGraph, Calls) {
   expectBoth(
       [](GraphText &g) {
-        g.beside(R"(func.func private @kernel(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+        g.beside(
+            R"(func.func private @kernel(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   %e = tensor.empty() : tensor<8x4xf32>
   %s = linalg.add ins(%a, %b : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
   %p = linalg.mul ins(%s, %b : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -208,8 +209,8 @@ func.func private @first(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<8x4
         Tensor s = call(a, a), got = g.await(f);
         Tensor both = call(got, s);
         g.result(g.allReduce(both, sumF32, {"x"}));
-        g.result(g.reduceScatter(call(g.slice(g.allGather(a, 0, 24, {"x"}), 0, 3, 8), both), 0, sumF32,
-                                 {"x"}));
+        g.result(g.reduceScatter(call(g.slice(g.allGather(a, 0, 24, {"x"}), 0, 3, 8), both), 0,
+                                 sumF32, {"x"}));
       },
       {{"x", 3}});
 }
@@ -217,22 +218,34 @@ func.func private @first(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<8x4
 // What is not there says so.
 TEST(EquivalenceRefusal, SaysWhy) {
   auto graph = [](const std::string &grid, const std::string &body) {
-    return "ncclx.grid @g [" + grid + "]\nfunc.func @f(%a: tensor<12xf32>, %p: i1 {ncclx.uniform}) -> "
-           "tensor<12xf32> {\n" + body + "\n  return %r : tensor<12xf32>\n}\n";
+    return "ncclx.grid @g [" + grid +
+           "]\nfunc.func @f(%a: tensor<12xf32>, %p: i1 {ncclx.uniform}) -> "
+           "tensor<12xf32> {\n" +
+           body + "\n  return %r : tensor<12xf32>\n}\n";
   };
   const char *two = R"("x" = 2, "y" = 3)";
   struct Case {
     std::string text, says;
   } cases[] = {
-      {graph(two, R"(%r = ncclx.all_reduce %a sum accumulate f32 order any over @g["x", "y"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+      {graph(
+           two,
+           R"(%r = ncclx.all_reduce %a sum accumulate f32 order any over @g["x", "y"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
        "a ring runs along one axis, not 2"},
-      {graph(two, R"(%r = ncclx.permute %a shift 1 over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
+      {graph(
+           two,
+           R"(%r = ncclx.permute %a shift 1 over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
        "shifts along 2 axes at once"},
-      {graph(two, R"(%r = ncclx.permute %a pairs [0 -> 1] over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+      {graph(
+           two,
+           R"(%r = ncclx.permute %a pairs [0 -> 1] over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
        "a ring carries a shift and not listed pairs"},
-      {graph(two, R"(%r = ncclx.all_reduce %a sum accumulate f64 order any over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+      {graph(
+           two,
+           R"(%r = ncclx.all_reduce %a sum accumulate f64 order any over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
        "a ring accumulates in the element type"},
-      {graph(two, R"(%r = ncclx.all_reduce %a sum accumulate f32 order ring over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
+      {graph(
+           two,
+           R"(%r = ncclx.all_reduce %a sum accumulate f32 order ring over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
        "no algorithm that can carry it"},
       {graph(two, R"(%r = scf.if %p -> tensor<12xf32> {
   %s = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>
@@ -241,13 +254,15 @@ TEST(EquivalenceRefusal, SaysWhy) {
   scf.yield %a : tensor<12xf32>
 })"),
        "stands under scf.if"},
-      {graph("\"x\" = 65", R"(%r = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>)"),
+      {graph("\"x\" = 65",
+             R"(%r = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>)"),
        "runs on 65 ranks, but the topology"},
   };
   for (const Case &c : cases)
     for (const char *transport : {"shm", "tcp"})
       EXPECT_NE(refusal(c.text, transport).find(c.says), std::string::npos)
-          << refusal(c.text, transport) << "of\n" << c.text;
+          << refusal(c.text, transport) << "of\n"
+          << c.text;
 }
 
 } // namespace

@@ -92,8 +92,8 @@ Tensor GraphText::reduceScatter(const Tensor &in, int64_t dim, const std::string
                                 const Axes &axes) {
   Shape out = in.shape;
   out[dim] = ceilDiv(in.shape[dim], groupSize(axes));
-  Tensor t = collective("reduce_scatter", "dim " + std::to_string(dim) + " " + reduction, in, out,
-                        axes);
+  Tensor t =
+      collective("reduce_scatter", "dim " + std::to_string(dim) + " " + reduction, in, out, axes);
   if (in.shape[dim] % groupSize(axes))
     t.padding = Padding{dim, in.shape[dim], axes};
   return t;
@@ -142,8 +142,8 @@ Tensor GraphText::elementwise(const std::string &what, const Tensor &a, const Te
   Tensor t = a;
   t.name = fresh();
   std::string type = a.type();
-  line(t.name + " = linalg." + what + " ins(" + a.name + ", " + b.name + " : " + type + ", " + type +
-       ") outs(" + dest.name + " : " + type + ") -> " + type);
+  line(t.name + " = linalg." + what + " ins(" + a.name + ", " + b.name + " : " + type + ", " +
+       type + ") outs(" + dest.name + " : " + type + ") -> " + type);
   return t;
 }
 

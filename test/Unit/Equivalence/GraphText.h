@@ -42,12 +42,13 @@ public:
   Tensor empty(Shape shape, const std::string &element);
 
   // How the collectives that follow are written.
-  std::string algorithm;                ///< "direct", "ring", or empty: chosen
-  std::optional<Tensor> into;           ///< destination of the next collective alone
-  bool async = false;                   ///< the next collective is started: it gives its future
+  std::string algorithm;      ///< "direct", "ring", or empty: chosen
+  std::optional<Tensor> into; ///< destination of the next collective alone
+  bool async = false;         ///< the next collective is started: it gives its future
 
   Tensor allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes);
-  Tensor reduceScatter(const Tensor &in, int64_t dim, const std::string &reduction, const Axes &axes);
+  Tensor reduceScatter(const Tensor &in, int64_t dim, const std::string &reduction,
+                       const Axes &axes);
   Tensor allReduce(const Tensor &in, const std::string &reduction, const Axes &axes);
   Tensor allToAll(const Tensor &in, int64_t split, int64_t concat, const Axes &axes);
   Tensor permute(const Tensor &in, const std::string &how, const Axes &axes);

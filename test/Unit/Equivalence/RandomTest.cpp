@@ -31,13 +31,23 @@ private:
   std::vector<Tensor> values, futures;
 
   int64_t below(int64_t n) { return random() % n; }
-  template <typename T> const T &any(const std::vector<T> &from) { return from[below(from.size())]; }
+  template <typename T> const T &any(const std::vector<T> &from) {
+    return from[below(from.size())];
+  }
   int64_t size() { return any<int64_t>({1, 2, 3, 4, 6, 7, 12}); }
-  std::string element() { return any<std::string>({"f32", "f32", "f32", "f64", "bf16", "f16", "i32", "i64"}); }
+  std::string element() {
+    return any<std::string>({"f32", "f32", "f32", "f64", "bf16", "f16", "i32", "i64"});
+  }
 
   Grid makeGrid() {
-    Grid grid = any<Grid>({{{"x", 2}}, {{"x", 3}}, {{"x", 4}}, {{"x", 5}}, {{"x", 2}, {"y", 2}},
-                           {{"x", 2}, {"y", 3}}, {{"x", 3}, {"y", 2}}, {{"x", 2}, {"y", 2}, {"z", 2}},
+    Grid grid = any<Grid>({{{"x", 2}},
+                           {{"x", 3}},
+                           {{"x", 4}},
+                           {{"x", 5}},
+                           {{"x", 2}, {"y", 2}},
+                           {{"x", 2}, {"y", 3}},
+                           {{"x", 3}, {"y", 2}},
+                           {{"x", 2}, {"y", 2}, {"z", 2}},
                            {{"x", 2}, {"y", 1}, {"z", 3}}});
     for (auto &[name, extent] : grid)
       names.push_back(name);
@@ -55,8 +65,8 @@ private:
       accumulate = type == "i32" ? "i64" : type[0] == 'i' ? type : type == "f32" ? "f64" : "f32";
     if (type == "f64")
       accumulate = "f64";
-    return any<std::string>({"sum", "sum", "min", "max"}) + " accumulate " + accumulate + " order " +
-           (ring ? any<std::string>({"any", "ring"}) : std::string("any"));
+    return any<std::string>({"sum", "sum", "min", "max"}) + " accumulate " + accumulate +
+           " order " + (ring ? any<std::string>({"any", "ring"}) : std::string("any"));
   }
   /// A tensor of this type that exists, or a new buffer.
   Tensor destination(const Shape &shape, const std::string &type) {
@@ -160,7 +170,8 @@ private:
         std::string pairs;
         for (int64_t i = 0; i < n; ++i)
           if (below(4))
-            pairs += (pairs.empty() ? "" : ", ") + std::to_string(i) + " -> " + std::to_string(to[i]);
+            pairs +=
+                (pairs.empty() ? "" : ", ") + std::to_string(i) + " -> " + std::to_string(to[i]);
         if (ring)
           g.algorithm = "";
         t = g.permute(a, "pairs [" + pairs + "]", axes);

@@ -42,7 +42,7 @@ configure_build() {
   (cd "$ncclx_root" && cmake --preset "$preset" >"$log" 2>&1) || { tail -n 30 "$log" >&2; exit 1; }
   step "building $dir"
   # One line every ten seconds or so: enough to see that it moves.
-  (cd "$ncclx_root" && NINJA_STATUS='[%f/%t] ' ninja -C "$dir" -j "$ncclx_jobs" "$@" 2>&1) |
+  (cd "$ncclx_root" && NINJA_STATUS='[%f/%t] ' stdbuf -oL ninja -C "$dir" -j "$ncclx_jobs" "$@" 2>&1) |
     awk -v every=10 'BEGIN { last = systime() }
       /^ninja: (error|build stopped)|error:|FAILED:/ { bad = 1 }
       bad { print; next }

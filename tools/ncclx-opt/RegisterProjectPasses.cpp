@@ -2,6 +2,7 @@
 
 #include "Registration.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Host/Passes.h"
 #include "ncclx/Selection/Selection.h"
 #include "ncclx/Schedule/Passes.h"
 #include "ncclx/Transforms/Passes.h"
@@ -11,5 +12,6 @@ void mlir::ncclx::registerProjectPasses() {
   registerBufferizePipeline();
   registerConversionPasses();
   registerSelectionPasses();
+  registerHostPasses();
   ctran::registerSchedulePasses();
 }

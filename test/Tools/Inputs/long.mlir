@@ -13,7 +13,7 @@ func.func private @spin(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %b = ncclx.call @spin(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %b = ncclx.call @spin(%a) {flops = 1000000000, bytes = 32, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
   %r = ncclx.all_reduce %b sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
   return %r : tensor<4xf32>
 }

@@ -23,8 +23,7 @@ void mlir::ncclx::registerDriverDialects(DialectRegistry &registry) {
 }
 
 static bool communicates(func::FuncOp function) {
-  return function
-      .walk([](CollectiveOpInterface) { return WalkResult::interrupt(); })
+  return function.walk([](CollectiveOpInterface) { return WalkResult::interrupt(); })
       .wasInterrupted();
 }
 
@@ -48,9 +47,9 @@ LogicalResult Compilation::find(StringRef wanted) {
   if (candidates.size() != 1) {
     if (!wanted.empty())
       return graphModule->emitError("has no function '") << wanted << "'";
-    InFlightDiagnostic error = graphModule->emitError("has ")
-                               << candidates.size()
-                               << " functions with collectives, expected one; name one by --function";
+    InFlightDiagnostic error =
+        graphModule->emitError("has ")
+        << candidates.size() << " functions with collectives, expected one; name one by --function";
     for (func::FuncOp function : candidates)
       error.attachNote(function.getLoc()) << "'" << function.getSymName() << "' is one";
     return failure();
@@ -133,7 +132,8 @@ LogicalResult Compilation::generate() {
     return failure();
   hostPlan = std::move(*plan);
 
-  // Kernels: every function but the program, on memrefs; results become arguments behind the others.
+  // Kernels: every function but the program, on memrefs; results become arguments behind the
+  // others.
   kernels = schedule->clone();
   for (auto program : llvm::make_early_inc_range(kernels->getOps<ctran::ProgramOp>()))
     program.erase();
@@ -148,7 +148,8 @@ LogicalResult Compilation::generate() {
   if (failed(lowerComputeToLLVM(*kernels)))
     return failure();
   auto report = [&](llvm::Error error) {
-    return kernels->emitError("cannot compile for this process: ") << llvm::toString(std::move(error));
+    return kernels->emitError("cannot compile for this process: ")
+           << llvm::toString(std::move(error));
   };
   auto compiled = JitModule::create(*kernels);
   if (!compiled)

@@ -30,11 +30,11 @@ void registerDriverDialects(DialectRegistry &registry);
 
 /// A collective of the graph, in the order of the text.
 struct GraphCollective {
-  std::string name;                ///< as in the schedule: "all_gather.0"
+  std::string name; ///< as in the schedule: "all_gather.0"
   std::string kind, algorithm;
-  int64_t bytes = 0;               ///< the larger of a rank's two buffers
-  std::vector<unsigned> group;     ///< ranks of one group: the one of rank 0
-  double aloneSeconds = 0;         ///< simulated alone on the target
+  int64_t bytes = 0;           ///< the larger of a rank's two buffers
+  std::vector<unsigned> group; ///< ranks of one group: the one of rank 0
+  double aloneSeconds = 0;     ///< simulated alone on the target
 };
 
 /// A graph on its way to code. Stages are called in order; each reports its errors as diagnostics.

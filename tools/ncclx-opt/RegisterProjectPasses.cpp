@@ -3,8 +3,8 @@
 #include "Registration.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Host/Passes.h"
-#include "ncclx/Selection/Selection.h"
 #include "ncclx/Schedule/Passes.h"
+#include "ncclx/Selection/Selection.h"
 #include "ncclx/Transforms/Passes.h"
 
 void mlir::ncclx::registerProjectPasses() {

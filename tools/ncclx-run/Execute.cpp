@@ -68,8 +68,8 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   for (int64_t run = 0; run <= options.repeat; ++run) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role == ctran::WindowRole::Input || window.role == ctran::WindowRole::InOut) {
-        bool uniform = size_t(window.argument) < options.uniform.size() &&
-                       options.uniform[window.argument];
+        bool uniform =
+            size_t(window.argument) < options.uniform.size() && options.uniform[window.argument];
         fillInputs(options.seed, uniform ? 0 : rank.rank, window.argument, window.type, buffers[w]);
       } else if (window.role == ctran::WindowRole::Output) {
         memset(buffers[w], 0xff, window.bytes); // what the program leaves out must show
@@ -127,7 +127,8 @@ bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const Execut
   memory = mmap(nullptr, totalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     memory = nullptr;
-    error = llvm::formatv("cannot share {0} bytes with the ranks: {1}", totalBytes, strerror(errno));
+    error =
+        llvm::formatv("cannot share {0} bytes with the ranks: {1}", totalBytes, strerror(errno));
     return false;
   }
 

@@ -13,7 +13,7 @@ namespace mlir::ncclx {
 struct ExecuteOptions {
   std::string transport = "shm";
   int64_t timeoutMs = 30'000;
-  int64_t repeat = 3;      ///< timed runs, after one that is not timed
+  int64_t repeat = 3; ///< timed runs, after one that is not timed
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
 };

@@ -1,4 +1,5 @@
-//===- MachineFile.cpp - What this machine can do, measured once -------------------------------===//
+//===- MachineFile.cpp - What this machine can do, measured once
+//-------------------------------===//
 #include "MachineFile.h"
 
 #include "ncclx/Reference/HostCompute.h"

@@ -24,13 +24,13 @@ void Report::print(llvm::raw_ostream &os) const {
   os << "graph     " << graphFile << " @" << function << ", " << ranks << " ranks\n";
   os << "target    " << topology << " (" << topology::name(rate) << " rates)\n";
   os << "proof     " << proof.str() << "\n";
-  os << "memory    " << bytesText(inputBytes + outputBytes + scratchBytes) << " a rank at the peak: "
-     << bytesText(inputBytes) << " inputs, " << bytesText(outputBytes) << " outputs, "
-     << bytesText(scratchBytes) << " scratch\n\n";
+  os << "memory    " << bytesText(inputBytes + outputBytes + scratchBytes)
+     << " a rank at the peak: " << bytesText(inputBytes) << " inputs, " << bytesText(outputBytes)
+     << " outputs, " << bytesText(scratchBytes) << " scratch\n\n";
 
   os << "On the target, predicted (us):\n";
-  os << llvm::format("  %-18s %-9s %12s %12s %12s %7s %12s  %s\n", "collective", "algorithm", "bytes",
-                     "alone", "bound", "ratio", "exposed", "bound by");
+  os << llvm::format("  %-18s %-9s %12s %12s %12s %7s %12s  %s\n", "collective", "algorithm",
+                     "bytes", "alone", "bound", "ratio", "exposed", "bound by");
   for (auto [i, c] : llvm::enumerate(collectives)) {
     os << llvm::format("  %-18s %-9s %12lld ", c.graph.name.c_str(), c.graph.algorithm.c_str(),
                        (long long)c.graph.bytes)
@@ -69,8 +69,9 @@ void Report::print(llvm::raw_ostream &os) const {
     else
       os << output.elements << " elements on " << ranks << " ranks, all bits equal\n";
   }
-  os << llvm::format("\ncompiled in %.2f s, proved in %.3f s, made code in %.2f s, interpreted in %.2f s\n",
-                     compileSeconds, proveSeconds, jitSeconds, interpretSeconds);
+  os << llvm::format(
+      "\ncompiled in %.2f s, proved in %.3f s, made code in %.2f s, interpreted in %.2f s\n",
+      compileSeconds, proveSeconds, jitSeconds, interpretSeconds);
 }
 
 static void printTiming(llvm::json::OStream &json, StringRef key, const Timing &timing,

@@ -14,14 +14,14 @@ namespace mlir::ncclx {
 /// A prediction or measurement of the whole graph. Seconds.
 struct Timing {
   double makespan = 0;
-  double compute = 0;                ///< largest over ranks
-  std::vector<double> exposed;       ///< per collective: largest over ranks
+  double compute = 0;          ///< largest over ranks
+  std::vector<double> exposed; ///< per collective: largest over ranks
 };
 
 struct CollectiveReport {
   GraphCollective graph;
-  double bound = 0;                  ///< seconds, at the same rate as the prediction
-  std::string argument;              ///< the bound's name
+  double bound = 0;     ///< seconds, at the same rate as the prediction
+  std::string argument; ///< the bound's name
 };
 
 struct Report {
@@ -30,10 +30,10 @@ struct Report {
   int64_t ranks = 0;
   std::vector<CollectiveReport> collectives;
   ctran::machine::ProofResult proof;
-  Timing target;                     ///< predicted for the topology
-  std::string machine;               ///< name of this machine's description
-  bool machineMeasured = false;      ///< it was measured in this call
-  Timing predicted, measured;        ///< for and on this machine
+  Timing target;                ///< predicted for the topology
+  std::string machine;          ///< name of this machine's description
+  bool machineMeasured = false; ///< it was measured in this call
+  Timing predicted, measured;   ///< for and on this machine
   std::vector<double> runSeconds;
   int64_t inputBytes = 0, outputBytes = 0, scratchBytes = 0; ///< per rank
   struct Output {

@@ -1,4 +1,5 @@
-//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare ---------------------------===//
+//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare
+//---------------------------===//
 #include "Execute.h"
 #include "MachineFile.h"
 #include "Report.h"
@@ -41,10 +42,11 @@ cl::opt<std::string> functionOption("function", cl::value_desc("NAME"),
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the processes of this machine talk (default shm)"),
                                cl::cat(category));
-cl::opt<std::string> machineFile("machine", cl::value_desc("FILE"),
-                                 cl::desc("Description of this machine; measured and written if it is "
-                                          "not there (default: ncclx/ in the user's cache)"),
-                                 cl::cat(category));
+cl::opt<std::string>
+    machineFile("machine", cl::value_desc("FILE"),
+                cl::desc("Description of this machine; measured and written if it is "
+                         "not there (default: ncclx/ in the user's cache)"),
+                cl::cat(category));
 cl::opt<int64_t> repeat("repeat", cl::init(3), cl::value_desc("N"),
                         cl::desc("Timed runs, after one that is not (default 3)"),
                         cl::cat(category));
@@ -166,8 +168,10 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
       if (event.op < 0 || size_t(event.op) >= plan.ops.size())
         continue;
       const HostPlan::Op &op = plan.ops[event.op];
-      out.push_back({"rank " + std::to_string(rank) + " (measured here)", int64_t(rank),
-                     plan.lanes[event.lane].name, op.name,
+      out.push_back({"rank " + std::to_string(rank) + " (measured here)",
+                     int64_t(rank),
+                     plan.lanes[event.lane].name,
+                     op.name,
                      op.collective.empty() ? "compute" : op.collective,
                      double(event.start_ns - origin) * 1e-9,
                      double(std::max<int64_t>(0, event.end_ns - event.start_ns)) * 1e-9,
@@ -225,7 +229,8 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   bool understood = cl::ParseCommandLineOptions(
       argc, argv,
-      "Compiles a graph of collectives and computation for a topology, proves the schedule, runs it\n"
+      "Compiles a graph of collectives and computation for a topology, proves the schedule, runs "
+      "it\n"
       "on processes of this machine, and compares every output with the reference interpreter.\n\n"
       "  ncclx-run graph.mlir --topology=h200x8.xml --ranks=8 --trace=run.json\n\n"
       "Exit codes: 0 ok; 1 bad usage; 2 the graph or topology cannot be read or compiled; 3 the\n"
@@ -242,8 +247,9 @@ int main(int argc, char **argv) {
     return finish(report, BadUsage,
                   "--repeat is " + std::to_string(repeat) + ", expected 1 to 255");
   if (timeoutMs < 1)
-    return finish(report, BadUsage, "--timeout-ms is " + std::to_string(timeoutMs) +
-                                        ", expected a positive number of milliseconds");
+    return finish(report, BadUsage,
+                  "--timeout-ms is " + std::to_string(timeoutMs) +
+                      ", expected a positive number of milliseconds");
 
   Stopwatch watch;
   topology::ReadResult read = topology::readTopologyFile(topologyFile);
@@ -305,7 +311,8 @@ int main(int argc, char **argv) {
   TopologyCost targetCost(*read.topology, target.rate);
   ctran::machine::TimeResult onTarget = ctran::machine::simulate(compilation.machine(), targetCost);
   if (!onTarget.ok)
-    return finish(report, BadInput, "the schedule cannot be timed on the target: " + onTarget.message);
+    return finish(report, BadInput,
+                  "the schedule cannot be timed on the target: " + onTarget.message);
   report.target = timingOf(onTarget);
   if (failed(compilation.generate()))
     return finish(report, BadInput, "no code can be made for this machine");
@@ -319,8 +326,8 @@ int main(int argc, char **argv) {
                                                 : report.inputBytes) += bytes;
   }
 
-  std::optional<topology::Topology> machine = machineTopology(
-      context, machineFile, compilation.ranks(), report.machineMeasured, error);
+  std::optional<topology::Topology> machine =
+      machineTopology(context, machineFile, compilation.ranks(), report.machineMeasured, error);
   if (!machine)
     return finish(report, BadInput, error);
   report.machine = machine->name;
@@ -329,7 +336,8 @@ int main(int argc, char **argv) {
   SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
   ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
   if (!here.ok)
-    return finish(report, BadInput, "the schedule cannot be timed on this machine: " + here.message);
+    return finish(report, BadInput,
+                  "the schedule cannot be timed on this machine: " + here.message);
   report.predicted = timingOf(here);
   if (noRun) {
     report.measured.exposed.assign(report.collectives.size(), 0);
@@ -354,8 +362,8 @@ int main(int argc, char **argv) {
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
   if (!traceFile.empty()) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
-    llvm::append_range(events,
-                       ctran::machine::traceEvents(compilation.machine(), onTarget, " (predicted, target)"));
+    llvm::append_range(events, ctran::machine::traceEvents(compilation.machine(), onTarget,
+                                                           " (predicted, target)"));
     std::error_code failedToOpen;
     llvm::raw_fd_ostream os(traceFile, failedToOpen);
     if (failedToOpen)

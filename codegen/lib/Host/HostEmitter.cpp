@@ -131,7 +131,8 @@ FailureOr<Box> HostEmitter::box(Value range) {
     return emitError(loc, "uses a range whose window is not declared in this program");
   ctran::RangeOp op = ref->range;
   if (op.getSize())
-    return op.emitOpError("has a size known at run time, which the host carrier does not lower yet");
+    return op.emitOpError(
+        "has a size known at run time, which the host carrier does not lower yet");
   const ctran::machine::Space &space = ref->space;
   Box box;
   box.window = constant(windowIndex(ref->window));
@@ -285,17 +286,24 @@ int64_t HostEmitter::slotsIndex(ctran::SlotsOp slots) {
 }
 
 FailureOr<int64_t> HostEmitter::dtype(Operation *op, Type type) {
-  if (type.isF32()) return ncclxrtF32;
-  if (type.isF64()) return ncclxrtF64;
-  if (type.isBF16()) return ncclxrtBf16;
-  if (type.isF16()) return ncclxrtF16;
-  if (type.isSignlessInteger(32)) return ncclxrtI32;
-  if (type.isSignlessInteger(64)) return ncclxrtI64;
+  if (type.isF32())
+    return ncclxrtF32;
+  if (type.isF64())
+    return ncclxrtF64;
+  if (type.isBF16())
+    return ncclxrtBf16;
+  if (type.isF16())
+    return ncclxrtF16;
+  if (type.isSignlessInteger(32))
+    return ncclxrtI32;
+  if (type.isSignlessInteger(64))
+    return ncclxrtI64;
   return op->emitOpError("reduces elements of type ")
          << type << "; the runtime has f32, f64, bf16, f16, i32 and i64";
 }
 
-//===--- calls ---------------------------------------------------------------------------------===//
+//===--- calls
+//---------------------------------------------------------------------------------===//
 
 Value HostEmitter::call(StringRef name, ArrayRef<Value> arguments, Type result) {
   auto module = function->getParentOfType<ModuleOp>();
@@ -303,9 +311,9 @@ Value HostEmitter::call(StringRef name, ArrayRef<Value> arguments, Type result) 
   if (!declared) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
-    declared = func::FuncOp::create(
-        b, loc, name,
-        b.getFunctionType(TypeRange(ValueRange(arguments)), result ? TypeRange(result) : TypeRange()));
+    declared = func::FuncOp::create(b, loc, name,
+                                    b.getFunctionType(TypeRange(ValueRange(arguments)),
+                                                      result ? TypeRange(result) : TypeRange()));
     declared.setPrivate();
   }
   auto made = func::CallOp::create(b, loc, declared, arguments);

@@ -31,7 +31,7 @@ struct Box {
 
 struct Counter {
   Value slots, peer, index;
-  Value count;          ///< null: one slot
+  Value count; ///< null: one slot
   int64_t perRun = 0, generations = 1;
 };
 
@@ -90,9 +90,7 @@ private:
   IRMapping values;
   DenseMap<Operation *, int64_t> windowIds, slotsIds, opIds;
 
-  template <typename Op> Value fold(Value x, Value y) {
-    return b.createOrFold<Op>(loc, x, y);
-  }
+  template <typename Op> Value fold(Value x, Value y) { return b.createOrFold<Op>(loc, x, y); }
   Value ceilDiv(Value x, int64_t y) {
     return y == 1 ? x : div(add(x, constant(y - 1)), constant(y));
   }

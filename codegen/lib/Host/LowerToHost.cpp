@@ -10,8 +10,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/Support/xxhash.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -94,8 +94,9 @@ LogicalResult Lowering::lowerFor(scf::ForOp loop) {
       numbers.push_back(i);
       inits.push_back(e.number(init));
     }
-  auto lowered = scf::ForOp::create(b, loop.getLoc(), e.number(loop.getLowerBound()),
-                                    e.number(loop.getUpperBound()), e.number(loop.getStep()), inits);
+  auto lowered =
+      scf::ForOp::create(b, loop.getLoc(), e.number(loop.getLowerBound()),
+                         e.number(loop.getUpperBound()), e.number(loop.getStep()), inits);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(lowered.getBody());
@@ -190,7 +191,8 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
   e.fitScratch(all);
   // The runtime takes `count` boxes a step apart and one more.
   if (sources.size() > 2 || (sources.size() == 2 && sources[1].count))
-    return op.emitOpError("has ") << sources.size()
+    return op.emitOpError("has ")
+           << sources.size()
            << " sources; the host carrier takes one interval or box and at most one box after it";
   SmallVector<Value> arguments{e.constant(id), e.constant(lane), e.constant(int64_t(op.getKind())),
                                e.constant(*dtype), e.constant(*acc)};
@@ -234,14 +236,14 @@ LogicalResult Lowering::lowerCompute(ctran::ComputeOp op, int64_t id, int64_t la
     auto declared = window.getDefiningOp<ctran::WindowOp>();
     if (!declared)
       return op.emitOpError("passes a view to its kernel; the host carrier passes whole windows");
-    addresses.push_back(e.call("ncclxrt_address", {e.exec, e.constant(e.windowIndex(declared))},
-                               b.getI64Type()));
+    addresses.push_back(
+        e.call("ncclxrt_address", {e.exec, e.constant(e.windowIndex(declared))}, b.getI64Type()));
   }
   call("ncclxrt_compute_begin", {e.constant(id), e.constant(lane)});
   // A kernel has no status; it must not run when something before it failed.
-  Value good = arith::CmpIOp::create(
-      b, op.getLoc(), arith::CmpIPredicate::eq, status,
-      arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(0)));
+  Value good =
+      arith::CmpIOp::create(b, op.getLoc(), arith::CmpIPredicate::eq, status,
+                            arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(0)));
   auto guarded = scf::IfOp::create(b, op.getLoc(), TypeRange(), good, false);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -259,9 +261,7 @@ LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
   if (failed(slot))
     return failure();
   // S15: the k-th signal of run e is e*K + k; slots that rotate count the runs of their generation.
-  Value runs = slot->generations == 1
-                   ? e.run()
-                   : e.div(e.run(), e.constant(slot->generations));
+  Value runs = slot->generations == 1 ? e.run() : e.div(e.run(), e.constant(slot->generations));
   Value value = e.add(e.mul(runs, e.constant(slot->perRun)), e.number(op.getValue()));
   call("ncclxrt_wait", {e.constant(id), e.constant(lane), slot->slots, slot->index,
                         slot->count ? slot->count : e.constant(1), value});

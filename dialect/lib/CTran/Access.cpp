@@ -162,8 +162,7 @@ bool ctran::coversDimension(Value first, Value count, const machine::Dim &dim) {
 
 void ctran::pieceBounds(const machine::Dim &dim, int64_t extent, int64_t &least, int64_t &most) {
   if (dim.partition == machine::Partition::Chunked) {
-    int64_t piece =
-        llvm::divideCeil(llvm::divideCeil(extent, dim.granule), dim.size) * dim.granule;
+    int64_t piece = llvm::divideCeil(llvm::divideCeil(extent, dim.granule), dim.size) * dim.granule;
     most = std::min(piece, extent);
     least = dim.size == 1
                 ? extent

@@ -276,9 +276,12 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
     Refusal refusal;
     Box box = resolved(op.reads[0], rank);
     if (op.lane.kind == LaneKind::User)
-      store({op.reads[0], rank, run,
+      store({op.reads[0],
+             rank,
+             run,
              {{{{}, values.of(op.label, box, rank, run, false), false}}, box, {}}});
-    else if (!memory(box, run).label(box, {}, {}, values.of(op.label, box, rank, run, false), refusal))
+    else if (!memory(box, run).label(box, {}, {}, values.of(op.label, box, rank, run, false),
+                                     refusal))
       stop(DataResult::Outcome::Undecided, fmt::format("{}{}", frame.describe(box), refusal.note));
   }
   if (op.kind == OpKind::Sink && !options.model) {

@@ -66,8 +66,9 @@ public:
   /// read has a name for each of them.
   [[nodiscard]] bool read(const Box &box, const Clock &clock, const End &end, Pieces *out,
                           Refusal &refusal, int64_t wanted = -1);
-  /// Says what `box` holds from here on. Storage is read, not written: reads by others need no order
-  /// with this, and what the box was called before stays known to the ops that work for that name.
+  /// Says what `box` holds from here on. Storage is read, not written: reads by others need no
+  /// order with this, and what the box was called before stays known to the ops that work for that
+  /// name.
   [[nodiscard]] bool label(const Box &box, const Clock &clock, const End &end,
                            const ValueRef &value, Refusal &refusal);
   /// A read that needs no value: the owner may look at the box until `end`.

@@ -11,7 +11,6 @@
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
 
-#include "llvm/ADT/SmallPtrSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -33,6 +32,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -322,8 +322,8 @@ LogicalResult Lowering::bufferize() {
     if (failed(bufferization::runOneShotModuleBufferize(module, options, state)))
       return failure();
   }
-  // Upstream crashes on a buffer that is returned twice, since it cannot become two arguments: a copy of
-  // it is returned in its second place.
+  // Upstream crashes on a buffer that is returned twice, since it cannot become two arguments: a
+  // copy of it is returned in its second place.
   module.walk([](func::ReturnOp op) {
     llvm::SmallPtrSet<Value, 4> seen;
     OpBuilder builder(op);
@@ -331,8 +331,8 @@ LogicalResult Lowering::bufferize() {
       auto type = dyn_cast<MemRefType>(operand.get().getType());
       if (!type || seen.insert(operand.get()).second || !type.hasStaticShape())
         continue;
-      Value copy = memref::AllocOp::create(
-          builder, op.getLoc(), MemRefType::get(type.getShape(), type.getElementType()));
+      Value copy = memref::AllocOp::create(builder, op.getLoc(),
+                                           MemRefType::get(type.getShape(), type.getElementType()));
       memref::CopyOp::create(builder, op.getLoc(), operand.get(), copy);
       operand.set(copy);
     }

@@ -1,6 +1,7 @@
 //===- Read.cpp - Files by their content ----------------------------------===//
 #include "ncclx/Topology/IO.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <fmt/format.h>
@@ -12,6 +13,14 @@ namespace topology = mlir::ncclx::topology;
 static constexpr uint64_t maxBytes = uint64_t(1) << 30;
 
 ReadResult topology::readTopology(llvm::StringRef text, llvm::StringRef name) {
+  if (size_t at = 0; !llvm::json::isUTF8(text, &at)) {
+    ReadResult result;
+    unsigned line = 1 + text.take_front(at).count('\n');
+    result.diagnostics.push_back(
+        {Severity::error, "", line, "encoding",
+         fmt::format("byte {} is not UTF-8, in which topologies are written", at)});
+    return result;
+  }
   llvm::StringRef start = text;
   start.consume_front("\xef\xbb\xbf");
   start = start.ltrim();

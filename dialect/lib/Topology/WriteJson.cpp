@@ -16,7 +16,9 @@ public:
 private:
   void text(llvm::StringRef key, llvm::StringRef value) {
     if (!value.empty())
-      json.attribute(key, value);
+      // A character reference in XML can name what no UTF-8 text holds.
+      json.attribute(key,
+                     llvm::json::isUTF8(value) ? std::string(value) : llvm::json::fixUTF8(value));
   }
   void number(llvm::StringRef key, uint64_t value, uint64_t otherwise = 0) {
     if (value != otherwise)

@@ -17,8 +17,8 @@ using namespace mlir::ncclx;
 
 std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm) {
   if (algorithm == Algorithm::Direct) {
-    if (op.isReduction() && op->getAttrOfType<ReductionOrderAttr>("order").getValue() ==
-                                ReductionOrder::Ring)
+    if (op.isReduction() &&
+        op->getAttrOfType<ReductionOrderAttr>("order").getValue() == ReductionOrder::Ring)
       return "it reduces in rank order, not in ring order";
     return std::nullopt;
   }
@@ -100,8 +100,8 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
     auto &[algorithm, text] = it->second;
     op.setAlgorithm(algorithm);
     setOrder(op);
-    remark::passed(op.getLoc(), remark::RemarkOpts::name("AlgorithmChosen")
-                                    .category("ncclx-choose-algorithm"))
+    remark::passed(op.getLoc(),
+                   remark::RemarkOpts::name("AlgorithmChosen").category("ncclx-choose-algorithm"))
         << remark::add("{0} for {1}{2}", stringifyAlgorithm(algorithm),
                        op->getName().stripDialect(), text)
         << remark::metric("Bytes", op.getPayloadBytes());

@@ -21,8 +21,8 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, Algorithm algorit
     return MemRefType::get(type.getShape(), type.getElementType());
   };
   SmallVector<Type> types{buffer(op.getInputType()), buffer(op.getOutputType())};
-  auto function = func::FuncOp::create(b, op.getLoc(), "alone",
-                                       b.getFunctionType(types[0], types[1]));
+  auto function =
+      func::FuncOp::create(b, op.getLoc(), "alone", b.getFunctionType(types[0], types[1]));
   b.setInsertionPointToStart(function.addEntryBlock());
   Value out = memref::AllocOp::create(b, op.getLoc(), cast<MemRefType>(types[1]));
   OperationState state(op.getLoc(), op->getName(), {function.getArgument(0), out}, TypeRange());
@@ -44,8 +44,9 @@ FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op, Algorithm alg
     return op->emitOpError("has a dynamic shape; its time depends on sizes known at run time");
   int64_t ranks = lookupGrid(op).getNumRanks();
   if (ranks > int64_t(target.topology->numRanks()))
-    return op->emitOpError("runs on ") << ranks << " ranks, but the topology '"
-           << target.topology->name << "' has " << target.topology->numRanks();
+    return op->emitOpError("runs on ")
+           << ranks << " ranks, but the topology '" << target.topology->name << "' has "
+           << target.topology->numRanks();
   OwningOpRef<ModuleOp> module = isolate(op, algorithm);
   PassManager pm(op->getContext());
   ConvertNCCLXToCTranOptions options;

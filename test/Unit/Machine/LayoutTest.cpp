@@ -87,10 +87,12 @@ TEST(Layout, ChunksByGranuleNest) {
     int64_t chunk = std::max<int64_t>(1, (extent + 5) / 6);
     Space flat, nested;
     flat.dims = {Dim{0u, 6, Partition::Chunked, chunk}};
-    nested.dims = {Dim{0u, 2, Partition::Chunked, 3 * chunk}, Dim{1u, 3, Partition::Chunked, chunk}};
+    nested.dims = {Dim{0u, 2, Partition::Chunked, 3 * chunk},
+                   Dim{1u, 3, Partition::Chunked, chunk}};
     flat.extent = nested.extent = extent;
     for (int64_t i = 0; i < 6; ++i)
-      EXPECT_EQ(nested.locate({i / 3, i % 3}).bytes(), flat.locate({i}).bytes()) << extent << " " << i;
+      EXPECT_EQ(nested.locate({i / 3, i % 3}).bytes(), flat.locate({i}).bytes())
+          << extent << " " << i;
   }
 }
 

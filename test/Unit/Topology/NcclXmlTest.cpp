@@ -134,6 +134,13 @@ TEST(NcclXml, UnknownElementsAreWarnedOf) {
   EXPECT_EQ(rules(result), (Rules{"unknown-element", "unknown-element", "no-scale-up-links"}));
 }
 
+TEST(NcclXml, WhatIsNotUtf8IsSaid) {
+  ReadResult raw = readTopology("<system>\n<cpu arch=\"\xff\"/></system>", "t");
+  ASSERT_FALSE(raw.topology.has_value());
+  EXPECT_EQ(rules(raw), (Rules{"encoding"}));
+  EXPECT_EQ(raw.diagnostics[0].line, 2u);
+}
+
 // peers.md row 45 (nccl 2160): a limit of 256 nodes.
 TEST(NcclXml, AThousandNodesTwelveDeep) {
   std::string inside, tail;

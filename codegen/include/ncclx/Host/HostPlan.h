@@ -2,8 +2,8 @@
 #ifndef NCCLX_HOST_HOSTPLAN_H
 #define NCCLX_HOST_HOSTPLAN_H
 
-#include "ncclx/CTran/CTran.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "ncclx/CTran/CTran.h"
 #include "llvm/ADT/SmallVector.h"
 #include <string>
 
@@ -14,10 +14,10 @@ namespace mlir::ncclx {
 struct HostPlan {
   struct Window {
     std::string name;
-    uint64_t bytes;        ///< of one generation
+    uint64_t bytes; ///< of one generation
     int32_t generations;
     ctran::WindowRole role;
-    int64_t argument;      ///< position among the inputs or outputs; -1 for scratch
+    int64_t argument; ///< position among the inputs or outputs; -1 for scratch
     MemRefType type;
   };
   struct Slots {
@@ -33,8 +33,8 @@ struct HostPlan {
   struct Op {
     std::string name, location, collective;
   };
-  std::string name;        ///< of the program and of the lowered function
-  uint64_t hash = 0;       ///< of the program's text and of the kernels it calls
+  std::string name;  ///< of the program and of the lowered function
+  uint64_t hash = 0; ///< of the program's text and of the kernels it calls
   int64_t ranks = 0;
   SmallVector<Window> windows;
   SmallVector<Slots> slots;

@@ -10,10 +10,12 @@ namespace mlir::ctran::machine {
 
 /// How a dimension of size n cuts an interval of `extent` units.
 enum class Partition : uint8_t {
-  /// piece i = [floor(i*g/n)*granule, floor((i+1)*g/n)*granule) cut at extent, g = ceil(extent/granule):
+  /// piece i = [floor(i*g/n)*granule, floor((i+1)*g/n)*granule) cut at extent, g =
+  /// ceil(extent/granule):
   /// sizes differ by at most one granule.
   Balanced,
-  /// piece i = [min(i*c, extent), min((i+1)*c, extent)), c = ceil(g/n)*granule, g as above: the last
+  /// piece i = [min(i*c, extent), min((i+1)*c, extent)), c = ceil(g/n)*granule, g as above: the
+  /// last
   /// pieces may be short or empty (with granule 1: torch.chunk, GSPMD).
   Chunked
 };
@@ -23,7 +25,7 @@ struct Dim {
   std::optional<unsigned> axis;
   int64_t size = 1;
   Partition partition = Partition::Balanced;
-  int64_t granule = 1;            ///< in units of the extent
+  int64_t granule = 1; ///< in units of the extent
   friend bool operator==(const Dim &, const Dim &) = default;
 };
 
@@ -36,8 +38,9 @@ struct ByteBox {
 
 /// An index space over a window's bytes: a tensor seen as [rows][extent][unitBytes], whose middle
 /// dimension is cut by `dims`, each inside the piece of the one before.
-/// `resident`: only the piece at the rank's own point in all dimensions has storage, at offset 0 (the
-/// shard of a tensor that a group holds together); storage then has room for the largest piece.
+/// `resident`: only the piece at the rank's own point in all dimensions has storage, at offset 0
+/// (the shard of a tensor that a group holds together); storage then has room for the largest
+/// piece.
 struct Space {
   std::vector<Dim> dims;
   int64_t rows = 1, extent = 0, unitBytes = 1;

@@ -30,9 +30,9 @@ struct Grid {
 };
 
 /// An index in a dimension of a window or of slots.
-/// `own` true: the own coordinate on `axis`, shifted by `value` (S2); the machine never sees it as a
-/// number when it runs one representative. `own` false: the number `value`; in a dimension bound to
-/// an axis that makes the program asymmetric (Theorem 1, condition iii).
+/// `own` true: the own coordinate on `axis`, shifted by `value` (S2); the machine never sees it as
+/// a number when it runs one representative. `own` false: the number `value`; in a dimension bound
+/// to an axis that makes the program asymmetric (Theorem 1, condition iii).
 struct Index {
   bool own = false;
   unsigned axis = 0;
@@ -44,18 +44,18 @@ struct Index {
 struct Peer {
   bool remote = false;
   bool absolute = false;
-  int64_t rank = 0;               ///< when absolute
-  std::vector<int64_t> shift;     ///< when not: one entry per axis of the grid
+  int64_t rank = 0;           ///< when absolute
+  std::vector<int64_t> shift; ///< when not: one entry per axis of the grid
 };
 
 /// A box of a window (S6): a prefix path and everything below it, or, with `count` >= 0, the
 /// interval [first, first + count) of the next dimension (count 0 is an empty access).
 struct Access {
   unsigned window = 0;
-  unsigned space = 0;             ///< which of the window's index spaces
+  unsigned space = 0; ///< which of the window's index spaces
   Peer peer;
   std::vector<Index> path;
-  Index first;                    ///< meaningful when count >= 0
+  Index first; ///< meaningful when count >= 0
   int64_t count = -1;
 };
 
@@ -94,12 +94,12 @@ enum class OpKind : uint8_t {
   Wait,    ///< waits for `slot` (all of a range) >= k (S16)
   Flush,   ///< makes the landings this lane knows of visible (S21)
   Count,   ///< reads a size known at run time; at most `countMax` (S25)
-  Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel). Its storage is read, so
-           ///< it orders nothing but later writes; on lane User it is the caller's write of it
-  Sink,    ///< proof only: reads[0] must hold `label`
-  Entry,   ///< the caller has written every input and has read every output (S22)
-  Exit,    ///< the caller reads every output after this
-  Nop      ///< joins tokens on a lane
+  Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel). Its storage is read,
+          ///< so it orders nothing but later writes; on lane User it is the caller's write of it
+  Sink,  ///< proof only: reads[0] must hold `label`
+  Entry, ///< the caller has written every input and has read every output (S22)
+  Exit,  ///< the caller reads every output after this
+  Nop    ///< joins tokens on a lane
 };
 
 /// What a box is said to hold (S8). The values of one collective live in a global array `name`
@@ -108,18 +108,18 @@ enum class OpKind : uint8_t {
 /// the box's inner dimensions. So the whole of a gathered window is name[x..] with an empty path,
 /// and the whole input of an all_to_all needs the path [own x]: name[x][x'..].
 /// Source: the box holds name[path]; with `summed` axes, this rank's contribution to the sum over
-/// those axes. Sink: the box must hold name[path], with the contribution of every rank along `summed`
-/// exactly once.
+/// those axes. Sink: the box must hold name[path], with the contribution of every rank along
+/// `summed` exactly once.
 struct ValueLabel {
-  unsigned name = 0;              ///< index into Schedule::valueNames
+  unsigned name = 0; ///< index into Schedule::valueNames
   std::vector<Index> path;
-  std::vector<unsigned> summed;   ///< axes
-  std::vector<unsigned> shared;   ///< axes along which every rank means the same value (a broadcast)
+  std::vector<unsigned> summed; ///< axes
+  std::vector<unsigned> shared; ///< axes along which every rank means the same value (a broadcast)
 };
 
 /// Where an op came from, for witnesses and traces.
 struct Location {
-  std::string op;                 ///< e.g. "all_gather c0: put"
+  std::string op; ///< e.g. "all_gather c0: put"
   std::string file;
   unsigned line = 0, column = 0;
 };
@@ -128,28 +128,28 @@ struct Op {
   OpKind kind = OpKind::Nop;
   Lane lane;
   std::vector<Access> reads, writes;
-  std::optional<SlotRef> slot;    ///< of a signal or wait; the notify of a copy or reduce
-  int64_t k = 0;                  ///< wait: value counted from this run's start (S15)
+  std::optional<SlotRef> slot; ///< of a signal or wait; the notify of a copy or reduce
+  int64_t k = 0;               ///< wait: value counted from this run's start (S15)
   std::vector<TokenRef> after;
-  TokenRef token;                 ///< never null
-  ValueLabel label;               ///< Source, Sink
+  TokenRef token;   ///< never null
+  ValueLabel label; ///< Source, Sink
   int64_t countMax = 0;
   // What `time` needs of a compute.
   double flops = 0, bytes = 0;
   int64_t sms = 0;
-  unsigned location = 0;          ///< index into Schedule::locations
-  int collective = -1;            ///< index into Schedule::collectives, or -1
+  unsigned location = 0; ///< index into Schedule::locations
+  int collective = -1;   ///< index into Schedule::collectives, or -1
 };
 
 /// Memory of every rank, the same size on each (S5). `spaces[0]` is the whole (no dimensions);
-/// others partition the same bytes in their own way. Accesses through different spaces of one window
-/// are taken to overlap wherever both are not empty.
+/// others partition the same bytes in their own way. Accesses through different spaces of one
+/// window are taken to overlap wherever both are not empty.
 struct Window {
   std::string name;
   /// The caller writes Input and InOut as Entry, and reads Output and InOut as Exit (S22).
   enum class Role : uint8_t { Input, Output, Scratch, InOut } role = Role::Scratch;
   enum class Peers : uint8_t { None, Put, LoadStore } peers = Peers::None;
-  int64_t generations = 1;        ///< run e uses generation e mod generations
+  int64_t generations = 1; ///< run e uses generation e mod generations
   int64_t elementBytes = 1;
   std::vector<Space> spaces;
 };
@@ -160,17 +160,22 @@ struct Slots {
   std::vector<Dim> dims;
   int64_t writers = 1;
   int64_t generations = 1;
-  /// Signals that a run adds to each slot it uses (K of S15); -1: counted from the stream. A wait for
-  /// k in the i-th run that uses the slot's generation waits for i*K + k.
+  /// Signals that a run adds to each slot it uses (K of S15); -1: counted from the stream. A wait
+  /// for k in the i-th run that uses the slot's generation waits for i*K + k.
   int64_t perRun = -1;
-  enum class Realisation : uint8_t { Counter, Inband, Consume, Event } realisation = Realisation::Counter;
+  enum class Realisation : uint8_t {
+    Counter,
+    Inband,
+    Consume,
+    Event
+  } realisation = Realisation::Counter;
 };
 
 /// A collective of the graph, for reports: which ops belong to it is Op::collective.
 struct CollectiveInfo {
   std::string name, kind, algorithm;
   std::vector<unsigned> axes;
-  int64_t bytes = 0;              ///< payload, as DESIGN's reports count it: the larger of input and output
+  int64_t bytes = 0; ///< payload, as DESIGN's reports count it: the larger of input and output
   unsigned location = 0;
 };
 

@@ -7,14 +7,14 @@
 
 namespace mlir::ncclx {
 
-/// Seconds that one op takes of its lane besides moving bytes or computing: the realisation costs of
-/// one kind of machine.
+/// Seconds that one op takes of its lane besides moving bytes or computing: the realisation costs
+/// of one kind of machine.
 struct LaneCosts {
-  double copy = 0;        ///< to start a copy
-  double signal = 0;      ///< to raise a slot, besides its way to the peer
-  double wait = 0;        ///< to see that a slot has its value
-  double kernel = 0;      ///< to start a kernel (reduce, compute)
-  double issue = 0;       ///< the issuer's time for each op
+  double copy = 0;   ///< to start a copy
+  double signal = 0; ///< to raise a slot, besides its way to the peer
+  double wait = 0;   ///< to see that a slot has its value
+  double kernel = 0; ///< to start a kernel (reduce, compute)
+  double issue = 0;  ///< the issuer's time for each op
   /// GPUs driven by stream memory operations: measured on 2 H200s (CUDA 13.0): a captured copy and
   /// flag cost 2.8 us in all, an empty kernel 0.57 us.
   static LaneCosts gpu();

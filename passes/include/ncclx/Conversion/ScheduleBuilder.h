@@ -8,8 +8,8 @@
 #ifndef NCCLX_CONVERSION_SCHEDULEBUILDER_H
 #define NCCLX_CONVERSION_SCHEDULEBUILDER_H
 
-#include "ncclx/CTran/CTran.h"
 #include "mlir/IR/Builders.h"
+#include "ncclx/CTran/CTran.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -76,9 +76,12 @@ public:
     int64_t index;
   };
   LaneRef copyLane() { return {carrier.loadStore ? LaneKind::CE : LaneKind::NIC, carrier.index}; }
-  LaneRef controlLane() { return {carrier.loadStore ? LaneKind::CE : LaneKind::Host, carrier.index}; }
+  LaneRef controlLane() {
+    return {carrier.loadStore ? LaneKind::CE : LaneKind::Host, carrier.index};
+  }
   LaneRef reduceLane() { return {LaneKind::SM, carrier.index}; }
-  Value copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane, StringRef note);
+  Value copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane,
+             StringRef note);
   Value reduce(ReduceKind kind, Type accumulate, ValueRange sources, Value dest, ValueRange after,
                StringRef note);
   Value signal(Value slot, ValueRange after, LaneRef lane, StringRef note);
@@ -89,7 +92,8 @@ public:
              ValueRange after, ArrayRef<unsigned> shared = {});
 
   // The words that hide the carrier.
-  /// Copies to a peer and raises `arrived` there when the bytes have landed. Token: local completion.
+  /// Copies to a peer and raises `arrived` there when the bytes have landed. Token: local
+  /// completion.
   Value put(Value source, Value dest, Value arrived, ValueRange after, StringRef note);
   /// Waits until `slot` says that `value` puts have landed here and are visible.
   Value arrive(Value slot, Value value, ValueRange after, StringRef note);
@@ -110,7 +114,9 @@ public:
 
 private:
   Value laneIndex(LaneRef lane);
-  StringAttr str(StringRef text) { return text.empty() ? StringAttr() : builder.getStringAttr(text); }
+  StringAttr str(StringRef text) {
+    return text.empty() ? StringAttr() : builder.getStringAttr(text);
+  }
   LaneRef proofLane();
 };
 

@@ -23,9 +23,10 @@ struct SelectionTarget {
 /// Why `algorithm` cannot carry `op`, or nothing if it can.
 std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm);
 
-/// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at once:
-/// the simulated time of its proved-by-construction schedule. Fails, with an error at the op, where the
-/// schedule cannot be built or simulated. The op has static shapes; its algorithm attribute is not read.
+/// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
+/// once: the simulated time of its proved-by-construction schedule. Fails, with an error at the op,
+/// where the schedule cannot be built or simulated. The op has static shapes; its algorithm
+/// attribute is not read.
 FailureOr<double> timeAlone(CollectiveOpInterface op, Algorithm algorithm,
                             const SelectionTarget &target);
 

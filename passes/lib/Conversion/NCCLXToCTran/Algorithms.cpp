@@ -67,8 +67,8 @@ Value ctran::memberNumber(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
   Value number = s.constant(0);
   for (unsigned axis : axes) {
     number = arith::MulIOp::create(s.builder, s.loc, number, s.constant(s.size(axis)));
-    number = s.add(number, CoordValueOp::create(s.builder, s.loc, s.builder.getIndexType(),
-                                                s.own(axis)));
+    number = s.add(number,
+                   CoordValueOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis)));
   }
   return number;
 }

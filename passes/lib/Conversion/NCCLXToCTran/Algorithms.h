@@ -1,7 +1,8 @@
 //===- Algorithms.h - The built-in algorithms -----------------------------*- C++ -*-===//
 //
-// Each algorithm is one function that writes a collective as `ctran` ops, for any group, any size and
-// either carrier. What they share is the description of the collective and of what they leave behind.
+// Each algorithm is one function that writes a collective as `ctran` ops, for any group, any size
+// and either carrier. What they share is the description of the collective and of what they leave
+// behind.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLX_LIB_CONVERSION_ALGORITHMS_H
@@ -17,29 +18,29 @@ namespace mlir::ctran {
 struct CollectiveSpec {
   enum class Kind { AllGather, ReduceScatter, AllReduce, AllToAll, Permute };
   Kind kind;
-  std::string name;                ///< "c0": prefix of windows, slots and of the value's name
-  SmallVector<unsigned> axes;      ///< the group: ranks that agree on all other axes, row-major
-  Value in, out;                   ///< whole windows; the same value when in place
+  std::string name;           ///< "c0": prefix of windows, slots and of the value's name
+  SmallVector<unsigned> axes; ///< the group: ranks that agree on all other axes, row-major
+  Value in, out;              ///< whole windows; the same value when in place
   MemRefType inType, outType;
-  int64_t dim = 0;                 ///< gathered, scattered or split dimension
-  int64_t concatDim = 0;           ///< all_to_all
-  int64_t shift = 0;               ///< permute: data moves from x to x + shift along axes[0]
+  int64_t dim = 0;       ///< gathered, scattered or split dimension
+  int64_t concatDim = 0; ///< all_to_all
+  int64_t shift = 0;     ///< permute: data moves from x to x + shift along axes[0]
   SmallVector<std::pair<int64_t, int64_t>> pairs; ///< permute: (source, target) instead of a shift
   /// permute by pairs: writes a kernel that fills the output with zeros; gives its token.
   std::function<Value(ScheduleBuilder &, ValueRange after)> zero;
   ReduceKind reduce = ReduceKind::Sum;
   Type accumulate;
-  SmallVector<Value> inReady;      ///< the input holds its value after these
-  SmallVector<Value> outFree;      ///< the output may be overwritten after these
+  SmallVector<Value> inReady; ///< the input holds its value after these
+  SmallVector<Value> outFree; ///< the output may be overwritten after these
 
   int64_t groupSize(ScheduleBuilder &s) const;
 };
 
 /// A collective whose ops have been written up to the point where only waiting is left.
 struct InFlight {
-  SmallVector<Value> inFree;       ///< the input may be overwritten after these
-  /// Tokens that only the exit needs, and who overwrites the output: all that the collective has done
-  /// or is still doing there, as sending on what it has received.
+  SmallVector<Value> inFree; ///< the input may be overwritten after these
+  /// Tokens that only the exit needs, and who overwrites the output: all that the collective has
+  /// done or is still doing there, as sending on what it has received.
   SmallVector<Value> others;
   /// Writes the rest. The output holds its value, visibly, after the tokens given.
   std::function<SmallVector<Value>()> finish;
@@ -58,7 +59,8 @@ InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Elements of a scratch slot that holds the largest piece of `type` cut along `dim` (nothing: its
 /// elements in row-major order) among `members`.
-int64_t pieceCapacity(MemRefType type, std::optional<int64_t> dim, int64_t members, int64_t granule);
+int64_t pieceCapacity(MemRefType type, std::optional<int64_t> dim, int64_t members,
+                      int64_t granule);
 /// Granule of the cuts of a flat tensor: 16 bytes, the widest vector access.
 int64_t flatGranule(MemRefType type);
 /// The dimensions that cut `extent` among the members, row-major, as chunks of ceil(extent / n).

@@ -1,8 +1,9 @@
 //===- Direct.cpp - Every member sends to every other in one step ------------------===//
 //
-// Schedules (a) and (e) of the ctran reference: a ready token from each receiver, one put to each, one
-// wait for each. all_gather, all_to_all and permute are one exchange; reduce_scatter is an exchange
-// into scratch and one reduction in member order; all_reduce is both, one after the other (two-shot).
+// Schedules (a) and (e) of the ctran reference: a ready token from each receiver, one put to each,
+// one wait for each. all_gather, all_to_all and permute are one exchange; reduce_scatter is an
+// exchange into scratch and one reduction in member order; all_reduce is both, one after the other
+// (two-shot).
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -17,14 +18,14 @@ namespace {
 struct Boxes {
   std::function<Value(const Point &peer)> source;
   std::function<Value(Value view)> dest;
-  Value out;             ///< the view that members write
-  bool keepsOwn = true;  ///< the own piece is copied, too
+  Value out;            ///< the view that members write
+  bool keepsOwn = true; ///< the own piece is copied, too
 };
 
 /// An exchange of which only the arrivals are still to be awaited.
 struct Exchange {
   SmallVector<unsigned> axes;
-  Value data;              ///< one slot for each member's piece
+  Value data; ///< one slot for each member's piece
   bool keepsOwn;
   SmallVector<Value> sent; ///< the input has been read
   Value told;              ///< the last ready token has been sent
@@ -55,8 +56,7 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
   if (boxes.keepsOwn) {
     Value kept = s.copy(boxes.source(Point()), boxes.dest(boxes.out), Value(),
                         joined(inReady, outFree), s.controlLane(), "keep own");
-    e.sent.push_back(
-        s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own"));
+    e.sent.push_back(s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own"));
   }
   return e;
 }
@@ -64,7 +64,8 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
 /// Waits for every piece.
 Value arriveAll(ScheduleBuilder &s, const Exchange &e, Value start) {
   if (e.keepsOwn)
-    return s.arrive(s.slotInterval(e.data, s.size(e.axes.front())), s.constant(1), {}, "await data");
+    return s.arrive(s.slotInterval(e.data, s.size(e.axes.front())), s.constant(1), {},
+                    "await data");
   return s.forEachPeer(e.axes, start, [&](const Point &peer, Value) {
     return s.arrive(s.slot(e.data, pointOf(s, e.axes, peer)), s.constant(1), {}, "await data");
   });
@@ -92,8 +93,8 @@ Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value
   Value here = arriveAll(s, e, start);
   flight.inFree = e.sent;
   flight.others.push_back(e.told);
-  return s.reduce(c.reduce, c.accumulate, s.interval(parts, members), dest,
-                  joined(here, c.outFree), "reduce");
+  return s.reduce(c.reduce, c.accumulate, s.interval(parts, members), dest, joined(here, c.outFree),
+                  "reduce");
 }
 
 } // namespace
@@ -169,9 +170,9 @@ InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
     // overwrite pieces that have been sent to them: those puts must be complete first.
     Value sum = reduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, flight);
     Boxes boxes{[&](const Point &) { return ownBox(v.out); }, ownBox, v.out, /*keepsOwn=*/false};
-    Exchange e = exchange(s, c.name + ".ag", c.axes, boxes, sum,
-                          c.in == c.out ? joined(c.outFree, flight.inFree)
-                                        : SmallVector<Value>(c.outFree));
+    Exchange e =
+        exchange(s, c.name + ".ag", c.axes, boxes, sum,
+                 c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree));
     llvm::append_range(flight.others, e.sent);
     flight.others.push_back(e.told);
     flight.finish = [s, e, c, v, sum]() mutable -> SmallVector<Value> {

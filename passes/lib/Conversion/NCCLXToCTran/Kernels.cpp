@@ -33,8 +33,7 @@ static double bytesOf(Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   if (!shaped || !shaped.hasStaticShape() || !shaped.getElementType().isIntOrFloat())
     return 0;
-  return double(shaped.getNumElements()) *
-         std::max(1u, shaped.getElementTypeBitWidth() / 8);
+  return double(shaped.getNumElements()) * std::max(1u, shaped.getElementTypeBitWidth() / 8);
 }
 
 /// Floating-point operations and bytes to and from memory, from shapes: of a structured op, the
@@ -146,7 +145,7 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
     if (isBarrier(op))
       return op->emitOpError("stands between the computation of a scalar and its use; scalars are "
                              "not carried across communication")
-             .attachNote(first->getLoc())
+                 .attachNote(first->getLoc())
              << "the scalar is computed here";
     if (!isScaffold(op)) {
       kernel.ops.push_back(op);
@@ -187,7 +186,8 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
   return kernel;
 }
 
-//===--- outlining -----------------------------------------------------------------------------===//
+//===--- outlining
+//-----------------------------------------------------------------------------===//
 
 /// Copies the scaffold that `op` needs and that is not in `map` yet.
 static void cloneScaffold(OpBuilder &builder, Operation *op, IRMapping &map) {
@@ -207,15 +207,13 @@ static void cloneScaffold(OpBuilder &builder, Operation *op, IRMapping &map) {
         for (auto [d, size] : llvm::enumerate(type.getShape())) {
           bool cutHere = int64_t(d) == int64_t(chunk.getDim());
           int64_t begin = cutHere ? std::min(*at * shard, whole.getDimSize(d)) : 0;
-          int64_t length =
-              cutHere ? std::min(begin + shard, whole.getDimSize(d)) - begin : size;
+          int64_t length = cutHere ? std::min(begin + shard, whole.getDimSize(d)) - begin : size;
           offsets.push_back(builder.getIndexAttr(begin));
           sizes.push_back(builder.getIndexAttr(length));
           strides.push_back(builder.getIndexAttr(1));
         }
-        Value view = memref::SubViewOp::create(builder, chunk.getLoc(),
-                                               map.lookup(chunk.getInFlight()), offsets, sizes,
-                                               strides);
+        Value view = memref::SubViewOp::create(
+            builder, chunk.getLoc(), map.lookup(chunk.getInFlight()), offsets, sizes, strides);
         if (view.getType() != type)
           view = memref::CastOp::create(builder, chunk.getLoc(), type, view);
         map.map(operand, view);

@@ -14,11 +14,11 @@ Value rootOf(Value memref);
 /// Operations of a function's block that become one kernel.
 struct Kernel {
   SmallVector<Operation *> ops;
-  SmallVector<Value> args;          ///< roots, the kernel's arguments in order
-  llvm::SetVector<Value> reads;     ///< memrefs read: roots, or the views through which they are
-  llvm::SetVector<Value> writes;    ///< roots written
-  double flops = 0, bytes = 0;      ///< of one execution
-  std::string what;                 ///< the main op's name without its dialect
+  SmallVector<Value> args;       ///< roots, the kernel's arguments in order
+  llvm::SetVector<Value> reads;  ///< memrefs read: roots, or the views through which they are
+  llvm::SetVector<Value> writes; ///< roots written
+  double flops = 0, bytes = 0;   ///< of one execution
+  std::string what;              ///< the main op's name without its dialect
 };
 
 /// Does this op neither touch memory nor order: is it copied into the kernels that use it?

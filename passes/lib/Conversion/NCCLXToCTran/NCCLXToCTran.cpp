@@ -87,7 +87,8 @@ private:
   }
 };
 
-//===--- what can be converted -----------------------------------------------------------------===//
+//===--- what can be converted
+//-----------------------------------------------------------------===//
 
 LogicalResult Converter::check() {
   if (!function.getBody().hasOneBlock())
@@ -111,7 +112,8 @@ LogicalResult Converter::check() {
       return op.emitOpError("works on tensors; run ncclx-bufferize first");
     GridOp its = lookupGrid(collective);
     if (grid && its != grid)
-      return op.emitOpError("uses grid ") << its.getSymNameAttr() << ", but another collective of "
+      return op.emitOpError("uses grid ")
+             << its.getSymNameAttr() << ", but another collective of "
              << "this function uses " << grid.getSymNameAttr() << "; a program has one grid";
     grid = its;
   }
@@ -131,7 +133,8 @@ LogicalResult Converter::check() {
 /// A whole buffer with the row-major layout of its own type?
 bool isWholeBuffer(Value memref) {
   auto type = dyn_cast<MemRefType>(memref.getType());
-  return type && type.hasStaticShape() && type.getLayout().isIdentity() && rootOf(memref) == memref &&
+  return type && type.hasStaticShape() && type.getLayout().isIdentity() &&
+         rootOf(memref) == memref &&
          (isa<BlockArgument>(memref) || memref.getDefiningOp<memref::AllocOp>());
 }
 
@@ -145,8 +148,9 @@ void Converter::stageViews() {
     return MemRefType::get(type.getShape(), type.getElementType());
   };
   auto say = [](Operation *op, StringRef which) {
-    remark::missed(op->getLoc(), remark::RemarkOpts::name("CopiedForCollective")
-                                     .category("convert-ncclx-to-ctran"))
+    remark::missed(
+        op->getLoc(),
+        remark::RemarkOpts::name("CopiedForCollective").category("convert-ncclx-to-ctran"))
         << remark::add("{0} is not a whole buffer: it goes through one of its own", which);
   };
   for (CollectiveOpInterface op : ops) {
@@ -187,8 +191,8 @@ LogicalResult Converter::declareBuffers() {
   for (OpOperand &operand : terminator->getOpOperands()) {
     auto type = dyn_cast<MemRefType>(operand.get().getType());
     if (!type || !type.hasStaticShape())
-      return terminator->emitOpError("returns a ") << operand.get().getType()
-             << "; a schedule returns memrefs of static shape";
+      return terminator->emitOpError("returns a ")
+             << operand.get().getType() << "; a schedule returns memrefs of static shape";
     Value root = operand.get();
     if (!isWholeBuffer(root) || isa<BlockArgument>(root) || llvm::is_contained(outputs, root)) {
       Value copy = memref::AllocOp::create(b, terminator->getLoc(),
@@ -208,15 +212,14 @@ LogicalResult Converter::declareBuffers() {
     if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
       return emitError(root.getLoc(), "buffer of type ")
              << root.getType() << ", expected a memref of static shape and row-major layout";
-    bool remote = llvm::any_of(root.getUsers(), [](Operation *user) {
-      return isa<CollectiveOpInterface>(user);
-    });
+    bool remote = llvm::any_of(root.getUsers(),
+                               [](Operation *user) { return isa<CollectiveOpInterface>(user); });
     Buffer buffer;
     buffer.type = type;
-    buffer.window = ctran::WindowOp::create(
-        b, root.getLoc(), ctran::WindowType::get(b.getContext()), name, role,
-        index ? b.getI64IntegerAttr(*index) : IntegerAttr(), 1,
-        remote ? peers : ctran::PeerAccess::None, type);
+    buffer.window =
+        ctran::WindowOp::create(b, root.getLoc(), ctran::WindowType::get(b.getContext()), name,
+                                role, index ? b.getI64IntegerAttr(*index) : IntegerAttr(), 1,
+                                remote ? peers : ctran::PeerAccess::None, type);
     buffer.writers = {entry};
     buffers.insert({root, buffer});
     return success();
@@ -231,12 +234,11 @@ LogicalResult Converter::declareBuffers() {
     if (!alloc)
       continue;
     auto output = llvm::find(outputs, alloc.getResult());
-    LogicalResult made =
-        output != outputs.end()
-            ? declare(alloc, "out" + std::to_string(output - outputs.begin()),
-                      ctran::WindowRole::Output, output - outputs.begin())
-            : declare(alloc, "buf" + std::to_string(scratch++), ctran::WindowRole::Scratch,
-                      std::nullopt);
+    LogicalResult made = output != outputs.end()
+                             ? declare(alloc, "out" + std::to_string(output - outputs.begin()),
+                                       ctran::WindowRole::Output, output - outputs.begin())
+                             : declare(alloc, "buf" + std::to_string(scratch++),
+                                       ctran::WindowRole::Scratch, std::nullopt);
     if (failed(made))
       return failure();
   }
@@ -249,7 +251,8 @@ SmallVector<Value> Converter::freeTokens(Value root) {
   return ctran::joined(buffers[root].writers, buffers[root].readers);
 }
 
-//===--- collectives ------------------------------------------------------------------------------===//
+//===--- collectives
+//------------------------------------------------------------------------------===//
 
 LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   using Kind = ctran::CollectiveSpec::Kind;
@@ -280,8 +283,8 @@ LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpe
   } else if (auto permute = dyn_cast<PermuteOp>(*op)) {
     spec.kind = Kind::Permute;
     if (permute.getShift() && spec.axes.size() != 1)
-      return op->emitOpError("shifts along ") << spec.axes.size()
-             << " axes at once, which is not lowered yet; a shift along one is";
+      return op->emitOpError("shifts along ")
+             << spec.axes.size() << " axes at once, which is not lowered yet; a shift along one is";
     if (!permute.getShift()) {
       ArrayRef<int64_t> flat = *permute.getPairs();
       for (size_t i = 0; i + 1 < flat.size(); i += 2)
@@ -338,9 +341,9 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   s->flight = ring ? ctran::emitRing(builder, s->spec) : ctran::emitDirect(builder, s->spec);
 
   SmallVector<StringAttr> axes(op.getAxes().getAsRange<StringAttr>());
-  collectives.push_back(ctran::CollectiveAttr::get(
-      b.getContext(), s->spec.name, op->getName().stripDialect(), ring ? "ring" : "direct", axes,
-      op.getPayloadBytes()));
+  collectives.push_back(
+      ctran::CollectiveAttr::get(b.getContext(), s->spec.name, op->getName().stripDialect(),
+                                 ring ? "ring" : "direct", axes, op.getPayloadBytes()));
   llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
@@ -366,7 +369,8 @@ LogicalResult Converter::convertChunk(FinishChunkOp op) {
   Started &s = *started[op.getToken()];
   std::optional<int64_t> chunk = getConstantIntValue(op.getChunk());
   if (!chunk)
-    return op.emitOpError("waits for a chunk whose number is not a constant, which is not lowered yet");
+    return op.emitOpError(
+        "waits for a chunk whose number is not a constant, which is not lowered yet");
   Value ready;
   if (s.flight.chunk) {
     SmallVector<int64_t> member(s.sizes.size());
@@ -385,7 +389,8 @@ LogicalResult Converter::convertChunk(FinishChunkOp op) {
   return success();
 }
 
-//===--- computation ------------------------------------------------------------------------------===//
+//===--- computation
+//------------------------------------------------------------------------------===//
 
 void Converter::addCompute(Location loc, StringRef callee, ArrayRef<Value> args, ValueRange reads,
                            ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops,
@@ -400,10 +405,10 @@ void Converter::addCompute(Location loc, StringRef callee, ArrayRef<Value> args,
   for (Value token : after)
     if (!onComputeLane(token) && !llvm::is_contained(tokens, token))
       tokens.push_back(token);
-  Value done = ctran::ComputeOp::create(
-      b, loc, ctran::TokenType::get(b.getContext()), callee, windows, reads, writes, tokens,
-      ctran::LaneKind::Compute, Value(), APFloat(flops), APFloat(bytes), sms, StringAttr(),
-      b.getStringAttr(note));
+  Value done = ctran::ComputeOp::create(b, loc, ctran::TokenType::get(b.getContext()), callee,
+                                        windows, reads, writes, tokens, ctran::LaneKind::Compute,
+                                        Value(), APFloat(flops), APFloat(bytes), sms, StringAttr(),
+                                        b.getStringAttr(note));
   for (Value root : readRoots)
     buffers[root].readers.push_back(done);
   for (Value root : writeRoots) {
@@ -414,16 +419,15 @@ void Converter::addCompute(Location loc, StringRef callee, ArrayRef<Value> args,
 
 Value Converter::addZero(ctran::ScheduleBuilder &s, Value root, ValueRange after) {
   auto type = cast<MemRefType>(root.getType());
-  std::string name =
-      (function.getSymName() + ".k" + std::to_string(kernels++) + ".zero").str();
+  std::string name = (function.getSymName() + ".k" + std::to_string(kernels++) + ".zero").str();
   {
     OpBuilder outside(function);
-    auto kernel = func::FuncOp::create(outside, s.loc, name,
-                                       outside.getFunctionType(type, TypeRange()));
+    auto kernel =
+        func::FuncOp::create(outside, s.loc, name, outside.getFunctionType(type, TypeRange()));
     kernel.setPrivate();
     OpBuilder inside = OpBuilder::atBlockBegin(kernel.addEntryBlock());
-    Value zero = arith::ConstantOp::create(inside, s.loc,
-                                           inside.getZeroAttr(type.getElementType()));
+    Value zero =
+        arith::ConstantOp::create(inside, s.loc, inside.getZeroAttr(type.getElementType()));
     linalg::FillOp::create(inside, s.loc, zero, kernel.getArgument(0));
     func::ReturnOp::create(inside, s.loc);
   }
@@ -439,8 +443,8 @@ LogicalResult Converter::convertCall(CallOp op) {
   SmallVector<Value> args, readRoots, writeRoots, reads, after;
   for (Value operand : op->getOperands())
     if (!isWholeBuffer(operand))
-      return op.emitOpError("takes ") << operand.getType()
-             << " that is not a whole buffer; a kernel takes whole buffers";
+      return op.emitOpError("takes ")
+             << operand.getType() << " that is not a whole buffer; a kernel takes whole buffers";
   for (Value input : op.getInputs()) {
     args.push_back(input);
     readRoots.push_back(input);
@@ -466,8 +470,8 @@ LogicalResult Converter::convertKernel(Operation *&op) {
   op = kernel->ops.back();
   for (Value root : kernel->args)
     if (!buffers.contains(root))
-      return op->emitOpError("uses a buffer of type ") << root.getType()
-             << " that is neither an argument nor allocated in this function";
+      return op->emitOpError("uses a buffer of type ")
+             << root.getType() << " that is neither an argument nor allocated in this function";
   std::string name =
       (function.getSymName() + ".k" + std::to_string(kernels++) + "." + kernel->what).str();
   {
@@ -522,7 +526,8 @@ LogicalResult Converter::run() {
 
   b.setInsertionPointToEnd(&block);
   Operation *terminator = function.getBody().front().getTerminator();
-  for (Operation *op = &function.getBody().front().front(); op != terminator; op = op->getNextNode()) {
+  for (Operation *op = &function.getBody().front().front(); op != terminator;
+       op = op->getNextNode()) {
     LogicalResult done = success();
     if (auto collective = dyn_cast<CollectiveOpInterface>(op))
       done = convertCollective(collective);

@@ -1,6 +1,7 @@
 //===- PermutePairs.cpp - A permute whose sends are listed ------------------------------------===//
 //
-// Who sends to whom is a table, so ranks differ: the program is asymmetric and is proved on all ranks.
+// Who sends to whom is a table, so ranks differ: the program is asymmetric and is proved on all
+// ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -21,8 +22,8 @@ public:
   Value partner(ArrayRef<std::pair<int64_t, int64_t>> pairs) {
     Value result = s.constant(-1);
     for (auto [first, second] : pairs) {
-      Value is = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::eq, me,
-                                       s.constant(first));
+      Value is =
+          arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::eq, me, s.constant(first));
       result = arith::SelectOp::create(s.builder, s.loc, is, s.constant(second), result);
     }
     return result;
@@ -50,8 +51,8 @@ public:
   /// A token made by `then` where `member` is not -1, else by `otherwise`.
   Value ifAny(Value member, llvm::function_ref<Value()> then,
               llvm::function_ref<Value()> otherwise) {
-    Value is = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::sge, member,
-                                     s.constant(0));
+    Value is =
+        arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::sge, member, s.constant(0));
     auto branch = scf::IfOp::create(s.builder, s.loc, TokenType::get(s.builder.getContext()), is,
                                     /*withElseRegion=*/true);
     auto fill = [&](Region &region, llvm::function_ref<Value()> body) {
@@ -89,7 +90,8 @@ InFlight ctran::permutePairs(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value target = members.partner(c.pairs), source = members.partner(back);
   Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, 1);
   // Members are numbers here, so the value is named by numbers, the same ones on every rank.
-  Value start = s.source(s.range(c.in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
+  Value start =
+      s.source(s.range(c.in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
   flight.others.push_back(members.ifAny(
       source, [&] { return s.ready(s.slot(members.at(rtr, source)), c.outFree, "ready"); },
       [&] { return c.outFree.front(); }));
@@ -107,8 +109,7 @@ InFlight ctran::permutePairs(ScheduleBuilder &s, const CollectiveSpec &c) {
         source,
         [&] {
           Value here = s.arrive(s.slot(data), s.constant(1), {}, "await data");
-          return s.sink(s.range(c.out), c.name, members.point(source), {}, here,
-                        c.axes);
+          return s.sink(s.range(c.out), c.name, members.point(source), {}, here, c.axes);
         },
         [&] { return c.zero(s, c.outFree); });
     return {ready};

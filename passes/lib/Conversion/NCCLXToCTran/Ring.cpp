@@ -1,8 +1,8 @@
 //===- Ring.cpp - Each member sends to the next alone --------------------------------===//
 //
-// Schedule (b) of the ctran reference, on one axis. reduce_scatter: chunk k starts at member k+1 and
-// collects one contribution a step until it reaches k; it travels through two scratch slots with a
-// credit for each. all_gather: every chunk travels n-1 steps, straight between outputs.
+// Schedule (b) of the ctran reference, on one axis. reduce_scatter: chunk k starts at member k+1
+// and collects one contribution a step until it reaches k; it travels through two scratch slots
+// with a credit for each. all_gather: every chunk travels n-1 steps, straight between outputs.
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -15,14 +15,14 @@ namespace {
 constexpr int64_t kScratchSlots = 2;
 
 struct RingEnds {
-  Value ready;                ///< the result of this phase is here
-  SmallVector<Value> inFree;  ///< the input has been read
+  Value ready;               ///< the result of this phase is here
+  SmallVector<Value> inFree; ///< the input has been read
   SmallVector<Value> others;
 };
 
 /// Reduces `in`, cut along the ring's axis, so that the own chunk lies reduced in `dest`.
 RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
-                                 int64_t capacity, Value start, ValueRange outFree) {
+                           int64_t capacity, Value start, ValueRange outFree) {
   unsigned axis = c.axes.front();
   int64_t n = s.size(axis), slotsUsed = std::min(kScratchSlots, n - 1);
   Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
@@ -72,7 +72,7 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
 
 /// Gathers `out` (cut along one axis), whose own chunk is ready after `have`.
 RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
-                             ValueRange outFree) {
+                       ValueRange outFree) {
   unsigned axis = c.axes.front();
   int64_t n = s.size(axis);
   Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
@@ -135,9 +135,9 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
     RingEnds rs = ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
     // In place, peers overwrite chunks that the own puts may still be reading: tell them only when
     // those are complete.
-    RingEnds ag = ringAllGather(s, c, v.out, rs.ready,
-                                c.in == c.out ? joined(c.outFree, rs.inFree)
-                                              : SmallVector<Value>(c.outFree));
+    RingEnds ag =
+        ringAllGather(s, c, v.out, rs.ready,
+                      c.in == c.out ? joined(c.outFree, rs.inFree) : SmallVector<Value>(c.outFree));
     flight.inFree = rs.inFree;
     flight.others = rs.others;
     llvm::append_range(flight.others, ag.others);

@@ -1,7 +1,7 @@
 //===- RingExchange.cpp - all_to_all and permute by neighbours alone ------------------------===//
 //
-// For links that join neighbours only. Blocks travel hop by hop through scratch slots, which a credit
-// frees once what they held has been sent on.
+// For links that join neighbours only. Blocks travel hop by hop through scratch slots, which a
+// credit frees once what they held has been sent on.
 //
 //===----------------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -19,15 +19,15 @@ Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int
   auto dim = [&](int64_t size, int64_t granule) {
     return DimAttr::get(s.builder.getContext(), "", size, Cut::Balanced, granule);
   };
-  Value window = s.scratch(c.name + ".parts", MemRefType::get({slots * blocks * capacity},
-                                                              c.inType.getElementType()));
+  Value window = s.scratch(c.name + ".parts",
+                           MemRefType::get({slots * blocks * capacity}, c.inType.getElementType()));
   return s.reindex(window, std::nullopt, {dim(slots, blocks * piece), dim(blocks, piece)});
 }
 } // namespace
 
-// In step s each member sends on, to its successor, the blocks of member x-s+1 that still have a way
-// to go: the one for the successor itself straight to its place, the others (for members d further
-// on, d > s) to scratch.
+// In step s each member sends on, to its successor, the blocks of member x-s+1 that still have a
+// way to go: the one for the successor itself straight to its place, the others (for members d
+// further on, d > s) to scratch.
 InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   unsigned axis = c.axes.front();
   int64_t n = s.size(axis);
@@ -71,9 +71,8 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
     Value here = s.arrive(s.slot(data), arrivals(s.sub(k, 1)), before, "await blocks");
     // Step k writes the slots that the successor's step k-1 read: its (k-2)-th credit.
     Value free = s.awaitReady(s.slot(credit), s.sub(k, 2), {}, "await credit");
-    Value on = step(k, {here, free, granted}, [&](Value d) {
-      return s.range(parts, {s.rem(s.sub(k, 1), kSlots), d});
-    });
+    Value on = step(k, {here, free, granted},
+                    [&](Value d) { return s.range(parts, {s.rem(s.sub(k, 1), kSlots), d}); });
     return s.signal(s.slot(s.at(credit, previous)), on, s.controlLane(), "credit");
   });
   flight.others.push_back(passed);

@@ -144,11 +144,12 @@ Value ScheduleBuilder::reduce(ReduceKind kind, Type accumulate, ValueRange sourc
 }
 
 Value ScheduleBuilder::signal(Value slot, ValueRange after, LaneRef lane, StringRef note) {
-  return SignalOp::create(builder, loc, TokenType::get(builder.getContext()), slot, after, lane.kind,
-                          laneIndex(lane), of, str(note));
+  return SignalOp::create(builder, loc, TokenType::get(builder.getContext()), slot, after,
+                          lane.kind, laneIndex(lane), of, str(note));
 }
 
-Value ScheduleBuilder::wait(Value slot, Value value, ValueRange after, LaneRef lane, StringRef note) {
+Value ScheduleBuilder::wait(Value slot, Value value, ValueRange after, LaneRef lane,
+                            StringRef note) {
   return WaitOp::create(builder, loc, TokenType::get(builder.getContext()), slot, value, after,
                         lane.kind, laneIndex(lane), of, str(note));
 }
@@ -173,9 +174,8 @@ Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,
                               ArrayRef<unsigned> shared) {
   LaneRef lane = proofLane();
   return SourceOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
-                          axisNames(*this, summed),
-                        axisNames(*this, shared), range, after, lane.kind, laneIndex(lane), of,
-                          str("given"));
+                          axisNames(*this, summed), axisNames(*this, shared), range, after,
+                          lane.kind, laneIndex(lane), of, str("given"));
 }
 
 Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
@@ -183,9 +183,8 @@ Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
                             ArrayRef<unsigned> shared) {
   LaneRef lane = proofLane();
   return SinkOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
-                        axisNames(*this, summed),
-                        axisNames(*this, shared), range, after, lane.kind, laneIndex(lane), of,
-                        str("demanded"));
+                        axisNames(*this, summed), axisNames(*this, shared), range, after, lane.kind,
+                        laneIndex(lane), of, str("demanded"));
 }
 
 //===--- words that hide the carrier -----------------------------------------------------===//

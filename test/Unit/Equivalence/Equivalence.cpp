@@ -239,8 +239,9 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
   return wrong;
 }
 
-void equivalence::expectEqual(const GraphText &graph, const Options &options) {
-  for (const char *transport : {"shm", "tcp"})
+void equivalence::expectEqual(const GraphText &graph, const Options &options,
+                              const std::vector<std::string> &transports) {
+  for (const std::string &transport : transports)
     if (std::string wrong = check(graph, transport, options); !wrong.empty())
       ADD_FAILURE() << "over " << transport << ": " << wrong << "of\n" << graph.str();
 }

@@ -19,8 +19,9 @@ struct Options {
 std::string check(const GraphText &graph, const std::string &transport,
                   const Options &options = {});
 
-/// Expects check() to be empty over shm and tcp; prints the graph where it is not.
-void expectEqual(const GraphText &graph, const Options &options = {});
+/// Expects check() to be empty over each transport; prints the graph where it is not.
+void expectEqual(const GraphText &graph, const Options &options = {},
+                 const std::vector<std::string> &transports = {"shm", "tcp"});
 
 /// Why the graph is refused: the diagnostics of the stage that fails, empty if none does.
 std::string refusal(const std::string &text, const std::string &transport);

@@ -4,7 +4,7 @@
 
 namespace mlir::ctran::machine {
 
-std::vector<uint32_t> &Clock::mutableCounts() {
+CountVector &Clock::mutableCounts() {
   if (!shared || shared->UseCount() > 1) {
     auto *copy = new Counts();
     if (shared)
@@ -22,7 +22,7 @@ void Clock::raise(uint32_t key, uint32_t count) {
       entry.count = count;
       return;
     }
-  std::vector<uint32_t> &counts = mutableCounts();
+  CountVector &counts = mutableCounts();
   if (key >= counts.size())
     counts.resize(key + 1, 0);
   counts[key] = count;
@@ -30,12 +30,12 @@ void Clock::raise(uint32_t key, uint32_t count) {
 
 void Clock::merge(const Clock &other) {
   if (other.shared && other.shared != shared) {
-    const std::vector<uint32_t> &more = other.shared->counts;
+    const CountVector &more = other.shared->counts;
     if (!shared) {
       shared = other.shared;
     } else {
       // Does one of the two cover the other?
-      const std::vector<uint32_t> &mine = shared->counts;
+      const CountVector &mine = shared->counts;
       size_t common = std::min(mine.size(), more.size());
       bool newer = false, older = false;
       for (size_t i = 0; i < common; ++i) {
@@ -49,7 +49,7 @@ void Clock::merge(const Clock &other) {
       if (newer && !older) {
         shared = other.shared;
       } else if (newer) {
-        std::vector<uint32_t> &counts = mutableCounts();
+        CountVector &counts = mutableCounts();
         if (counts.size() < more.size())
           counts.resize(more.size(), 0);
         for (size_t i = 0; i < more.size(); ++i)
@@ -129,7 +129,7 @@ void KeyTable::shift(const Clock &in, uint32_t d, Clock &out) {
     dropped |= cache.lost;
   } else {
     auto result = llvm::makeIntrusiveRefCnt<Clock::Counts>();
-    std::vector<uint32_t> &counts = result->counts;
+    CountVector &counts = result->counts;
     counts.assign(keys.size(), 0);
     bool lost = false;
     for (uint32_t key = 0; key < in.shared->counts.size(); ++key) {

@@ -12,6 +12,25 @@
 
 namespace mlir::ctran::machine {
 
+/// Counts of all clocks alive on this thread, in bytes: what a proof's memory grows with.
+inline thread_local int64_t clockBytes = 0;
+
+template <typename T> struct CountedAllocator {
+  using value_type = T;
+  CountedAllocator() = default;
+  template <typename U> CountedAllocator(const CountedAllocator<U> &) {}
+  T *allocate(size_t n) {
+    clockBytes += static_cast<int64_t>(n * sizeof(T));
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T *p, size_t n) {
+    clockBytes -= static_cast<int64_t>(n * sizeof(T));
+    std::allocator<T>().deallocate(p, n);
+  }
+  friend bool operator==(const CountedAllocator &, const CountedAllocator &) { return true; }
+};
+using CountVector = std::vector<uint32_t, CountedAllocator<uint32_t>>;
+
 /// How many events of each key are known to be over; missing entries are 0.
 ///
 /// Most clocks of a lane differ in the lane's own entry only, so the other entries are shared until
@@ -35,12 +54,12 @@ public:
 private:
   friend class KeyTable;
   struct Counts : llvm::RefCountedBase<Counts> {
-    std::vector<uint32_t> counts;
+    CountVector counts;
   };
   struct Own {
     uint32_t key = noKey, count = 0;
   };
-  std::vector<uint32_t> &mutableCounts();
+  CountVector &mutableCounts();
 
   llvm::IntrusiveRefCntPtr<Counts> shared;
   Own own[2];

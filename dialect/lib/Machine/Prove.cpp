@@ -72,6 +72,7 @@ static void step(const Frame &frame, const Scan &scanned, const ProofOptions &op
   StepOptions how;
   how.runs = result.runs;
   how.eventBudget = options.eventBudget;
+  how.clockBudget = options.clockBudget;
   how.widen = widen;
   Stepper stepper(frame, scanned, how);
   bool good = stepper.run();
@@ -90,6 +91,7 @@ static void checkSerialForm(const Frame &frame, const Scan &scanned, const Proof
   StepOptions how;
   how.runs = 1;
   how.eventBudget = options.eventBudget;
+  how.clockBudget = options.clockBudget;
   how.ordersOnly = true;
   if (frame.representative) {
     result.serialFormFailsAt = scanned.serialFormFailsAt;

@@ -176,6 +176,10 @@ bool Stepper::fetch(Process &p) {
   if (++p.fetched > options.eventBudget)
     return fail(Verdict::Undecided,
                 fmt::format("the runs have more than {} ops", options.eventBudget));
+  if (clockBytes > options.clockBudget)
+    return fail(Verdict::Undecided,
+                fmt::format("the order of events takes more than {} MiB to keep",
+                            options.clockBudget >> 20));
   if (std::string bad = frame.check(op); !bad.empty())
     return fail(Verdict::Invalid, fmt::format("an op of run {} ({}): {}", p.run,
                                               op.location < schedule.locations.size()

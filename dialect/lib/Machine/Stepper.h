@@ -33,7 +33,7 @@ int64_t runsToProve(const Schedule &schedule);
 
 struct StepOptions {
   int64_t runs = 2;
-  int64_t eventBudget = 0;
+  int64_t eventBudget = 0, clockBudget = 0;
   std::optional<int64_t> depth;
   bool serialForm = false; ///< all lanes of a rank are one, in issue order
   bool ordersOnly = false; ///< only whether it ends: no memory, no clocks

@@ -199,6 +199,15 @@ TEST(Prove, OtherSpacesOfAWindowOverlapEverywhere) {
   (void)exit;
 }
 
+TEST(Prove, TooLargeForMemoryIsUndecided) {
+  ExampleRef s = directAllGather(64);
+  ProofOptions options;
+  options.clockBudget = 1 << 10;
+  ProofResult result = prove(*s, options);
+  EXPECT_EQ(result.verdict, Verdict::Undecided) << result.str();
+  EXPECT_NE(result.message.find("takes more than"), std::string::npos) << result.message;
+}
+
 TEST(Prove, PiecesAreAsTheSpaceOfTheBoxCutsThem) {
   // Gathered in pieces of one cut, claimed by a piece of another: of a whole array that is what the
   // other cut makes of it, in every run.

@@ -43,6 +43,9 @@ struct ProofOptions {
   int64_t runs = 0;
   /// Ops of all runs and processes that may be stepped; beyond it the verdict is Undecided.
   int64_t eventBudget = 16'000'000;
+  /// Bytes that clocks may take; beyond it the verdict is Undecided. A direct exchange of n ranks
+  /// needs about n^2 of them, whatever the number of ops.
+  int64_t clockBudget = int64_t(3) << 30;
   /// Ops that a lane holds before its issuer blocks (S11); none: unbounded. Also what the serial
   /// form's failure is measured against.
   std::optional<int64_t> depth;

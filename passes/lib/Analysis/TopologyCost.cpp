@@ -6,10 +6,10 @@
 using namespace mlir::ncclx;
 using namespace mlir::ctran::machine;
 
-// A captured copy with its flag took 2.8 us and an empty kernel 0.57 us on H200 (test/Bench keeps
-// the program); the copy's own start is what is left when the flag's way is taken off.
+// A copy with its flag took 2.8 us and an empty kernel 0.57 us, captured, on H200. How the 2.8 us divide
+// among copy, signal and wait was not measured: this division is assumed.
 LaneCosts LaneCosts::gpu() { return {1.5e-6, 0.5e-6, 0.5e-6, 0.6e-6, 0}; }
-// One call of the runtime: argument checks and a trace event.
+// One call of the runtime: argument checks and a trace event. Assumed, not measured.
 LaneCosts LaneCosts::host() { return {0.2e-6, 0.1e-6, 0.1e-6, 0.2e-6, 0}; }
 
 TopologyCost::TopologyCost(const topology::Topology &topology, topology::Rate rate)

@@ -15,10 +15,10 @@ struct LaneCosts {
   double wait = 0;   ///< to see that a slot has its value
   double kernel = 0; ///< to start a kernel (reduce, compute)
   double issue = 0;  ///< the issuer's time for each op
-  /// GPUs driven by stream memory operations: measured on 2 H200s (CUDA 13.0): a captured copy and
-  /// flag cost 2.8 us in all, an empty kernel 0.57 us.
+  /// GPUs driven by stream memory operations; the sum of a copy and its flag is a measured figure, its
+  /// division is assumed (TopologyCost.cpp).
   static LaneCosts gpu();
-  /// Processes of one machine: calls of the runtime; the flight of a signal is the topology's
+  /// Processes of one machine: calls of the runtime, assumed; the flight of a signal is the topology's
   /// latency.
   static LaneCosts host();
 };

@@ -24,7 +24,7 @@ struct SelectionTarget {
 std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm);
 
 /// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
-/// once: the simulated time of its proved-by-construction schedule. Fails, with an error at the op,
+/// once: the simulated time of the schedule that the algorithm writes. Fails, with an error at the op,
 /// where the schedule cannot be built or simulated. The op has static shapes; its algorithm
 /// attribute is not read.
 FailureOr<double> timeAlone(CollectiveOpInterface op, Algorithm algorithm,

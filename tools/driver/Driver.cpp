@@ -88,10 +88,7 @@ LogicalResult Compilation::choose() {
     collective.bytes = op.getPayloadBytes();
     for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
       collective.group.push_back(rank);
-    std::string key;
-    llvm::raw_string_ostream(key) << op->getName() << op.getInputType() << op.getOutputType()
-                                  << op->getAttrDictionary();
-    auto [it, isNew] = times.try_emplace(key);
+    auto [it, isNew] = times.try_emplace(timingKey(op));
     if (isNew) {
       FailureOr<double> seconds = timeAlone(op, *op.getAlgorithm(), target);
       if (failed(seconds))

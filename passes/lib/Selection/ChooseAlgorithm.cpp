@@ -52,8 +52,7 @@ static void setOrder(CollectiveOpInterface op) {
   op->setAttr("order", ReductionOrderAttr::get(op->getContext(), fixed));
 }
 
-/// What decides the time of a collective: equal keys, equal times.
-static std::string keyOf(CollectiveOpInterface op) {
+std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
   std::string key;
   llvm::raw_string_ostream os(key);
   os << op->getName() << op.getInputType() << op.getOutputType() << op->getAttrDictionary();
@@ -71,7 +70,7 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       setOrder(op);
       return WalkResult::advance();
     }
-    auto [it, isNew] = known.try_emplace(keyOf(op));
+    auto [it, isNew] = known.try_emplace(timingKey(op));
     if (isNew) {
       std::optional<Algorithm> best;
       double bestTime = 0;

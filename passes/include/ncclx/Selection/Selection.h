@@ -24,11 +24,14 @@ struct SelectionTarget {
 std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm);
 
 /// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
-/// once: the simulated time of the schedule that the algorithm writes. Fails, with an error at the op,
-/// where the schedule cannot be built or simulated. The op has static shapes; its algorithm
+/// once: the simulated time of the schedule that the algorithm writes. Fails, with an error at the
+/// op, where the schedule cannot be built or simulated. The op has static shapes; its algorithm
 /// attribute is not read.
 FailureOr<double> timeAlone(CollectiveOpInterface op, Algorithm algorithm,
                             const SelectionTarget &target);
+
+/// What decides the time of a collective on one target: equal keys, equal times.
+std::string timingKey(CollectiveOpInterface op);
 
 /// Gives every collective that names no algorithm the one that is fastest alone, and every
 /// reduction whose order is `any` the order in which its algorithm reduces, so that the meaning of

@@ -81,8 +81,8 @@ Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value
   // One dimension of all members, as the reduction takes an interval of one. Along several axes the
   // own place in it is a number, so that the proof is of all ranks.
   bool one = c.axes.size() == 1;
-  DimAttr dim = one ? s.boundDim(c.axes.front(), Cut::Balanced, granule)
-                    : DimAttr::get(s.builder.getContext(), "", members, Cut::Balanced, granule);
+  DimAttr dim =
+      one ? s.boundDim(c.axes.front(), Cut::Balanced, granule) : s.freeDim(members, granule);
   Value parts = s.reindex(window, std::nullopt, dim);
   Value place = one ? s.own(c.axes.front()) : memberNumber(s, c.axes);
   Boxes boxes{[&](const Point &peer) { return s.range(in, pointOf(s, c.axes, peer)); },

@@ -28,8 +28,7 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({slotsUsed * capacity}, c.inType.getElementType()));
-  DimAttr slotDim = DimAttr::get(s.builder.getContext(), "", slotsUsed, Cut::Balanced,
-                                 std::max<int64_t>(1, capacity));
+  DimAttr slotDim = s.freeDim(slotsUsed, std::max<int64_t>(1, capacity));
   Value parts = s.reindex(window, std::nullopt, slotDim);
   Value data = s.slots(c.name + ".rs.data", {}, n - 1);
   Value credit = s.slots(c.name + ".rs.credit", {}, n - 1);

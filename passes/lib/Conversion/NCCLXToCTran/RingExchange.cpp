@@ -16,12 +16,10 @@ constexpr int64_t kSlots = 2;
 Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int64_t blocks,
                  int64_t capacity) {
   int64_t piece = std::max<int64_t>(1, capacity);
-  auto dim = [&](int64_t size, int64_t granule) {
-    return DimAttr::get(s.builder.getContext(), "", size, Cut::Balanced, granule);
-  };
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({slots * blocks * capacity}, c.inType.getElementType()));
-  return s.reindex(window, std::nullopt, {dim(slots, blocks * piece), dim(blocks, piece)});
+  return s.reindex(window, std::nullopt,
+                   {s.freeDim(slots, blocks * piece), s.freeDim(blocks, piece)});
 }
 } // namespace
 

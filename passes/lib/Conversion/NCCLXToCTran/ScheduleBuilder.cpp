@@ -76,8 +76,8 @@ DimAttr ScheduleBuilder::boundDim(unsigned axis, Cut cut, int64_t granule) {
   return DimAttr::get(builder.getContext(), axisName(axis), size(axis), cut, granule);
 }
 
-DimAttr ScheduleBuilder::freeDim(int64_t size, Cut cut) {
-  return DimAttr::get(builder.getContext(), "", size, cut, 1);
+DimAttr ScheduleBuilder::freeDim(int64_t size, int64_t granule) {
+  return DimAttr::get(builder.getContext(), "", size, Cut::Balanced, granule);
 }
 
 Value ScheduleBuilder::scratch(StringRef name, MemRefType type) {

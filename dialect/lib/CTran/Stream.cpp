@@ -13,11 +13,6 @@ namespace {
 /// Instructions between two ops, after which a program counts as one that never ends.
 constexpr uint64_t patience = uint64_t(1) << 28;
 
-int64_t floorMod(int64_t a, int64_t n) {
-  int64_t rest = a % n;
-  return rest < 0 ? rest + n : rest;
-}
-
 /// a op b. False where it has no value. Sums wrap, as they do in the code that is emitted.
 bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
   uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
@@ -55,7 +50,7 @@ bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
   case Code::Mod:
     if (b <= 0)
       return false;
-    out = floorMod(a, b);
+    out = machine::wrapped(a, b);
     return true;
   case Code::DivU:
     if (b == 0)
@@ -134,6 +129,7 @@ private:
   void setPeer(const Peer &peer, machine::Peer &out) const;
   template <typename Ref> bool setPlace(const Place &place, Ref &out) const;
   bool setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) const;
+  void setLabel(const Op &from, machine::ValueLabel &out) const;
   Result emit(const Op &from, machine::Op &op);
 
   std::shared_ptr<const Program> program;
@@ -207,6 +203,21 @@ bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access
   return true;
 }
 
+void Stream::setLabel(const Op &from, machine::ValueLabel &out) const {
+  out.name = from.name;
+  if (from.kind != machine::OpKind::Source && from.kind != machine::OpKind::Sink) {
+    out.path.clear();
+    out.summed.clear();
+    out.shared.clear();
+    return;
+  }
+  out.path.clear();
+  for (const Index &i : from.labelPath)
+    out.path.push_back(index(i));
+  out.summed = from.summed;
+  out.shared = from.shared;
+}
+
 machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
   if (symmetric && !from.asymmetry.empty())
     return fail(from.asymmetry);
@@ -229,15 +240,10 @@ machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
   op.after.clear();
   for (Reg token : from.after)
     op.after.push_back(tokens[token]);
-  op.token = std::make_shared<machine::Token>();
+  op.token = llvm::makeIntrusiveRefCnt<machine::Token>();
   if (from.token != none)
     tokens[from.token] = op.token;
-  op.label.name = from.name;
-  op.label.path.clear();
-  for (const Index &i : from.labelPath)
-    op.label.path.push_back(index(i));
-  op.label.summed = from.summed;
-  op.label.shared = from.shared;
+  setLabel(from, op.label);
   op.countMax = from.countMax;
   op.flops = from.flops;
   op.bytes = from.bytes;
@@ -269,14 +275,14 @@ machine::OpStream::Result Stream::next(machine::Op &op) {
       break;
     case Code::Shift: {
       int64_t size = program->axes[i.aux];
-      numbers[i.dest] = floorMod(numbers[i.a] + floorMod(numbers[i.b], size), size);
+      numbers[i.dest] = machine::wrapped(numbers[i.a] + machine::wrapped(numbers[i.b], size), size);
       break;
     }
     case Code::CoordValue:
     case Code::Table: {
       if (symmetric)
         return fail(program->reasons[i.c]);
-      int64_t value = floorMod(here[i.aux] + numbers[i.a], program->axes[i.aux]);
+      int64_t value = machine::wrapped(here[i.aux] + numbers[i.a], program->axes[i.aux]);
       numbers[i.dest] = i.code == Code::Table ? program->tables[i.b][value] : value;
       break;
     }

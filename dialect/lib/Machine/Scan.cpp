@@ -23,7 +23,7 @@ Scan scan(const Frame &frame, int64_t budget) {
   uint32_t processes = frame.representative ? 1 : frame.numRanks();
   std::vector<int64_t> point;
   out.signals.resize(schedule.slots.size());
-  static const auto over = std::make_shared<char>();
+  const auto over = llvm::makeIntrusiveRefCnt<TokenState>();
   SlotRange range;
   Op op;
   auto notePeer = [&](const Peer &peer) {

@@ -138,10 +138,10 @@ TEST_F(Reader, TellsCoordinatesAsDisplacements) {
     EXPECT_FALSE(put.reads[0].path[1].own);
     EXPECT_EQ(put.reads[0].path[1].value, 1);
     EXPECT_TRUE(put.writes[0].peer.remote);
-    EXPECT_EQ(put.writes[0].peer.shift, (std::vector<int64_t>{3, 0}));
+    EXPECT_EQ(put.writes[0].peer.shift, (llvm::SmallVector<int64_t, 4>{3, 0}));
     EXPECT_EQ(put.writes[0].path[0].value, 0);
     EXPECT_EQ(put.reads[0].space, put.writes[0].space);
-    EXPECT_EQ(list[2].writes[0].peer.shift, (std::vector<int64_t>{1, 0}));
+    EXPECT_EQ(list[2].writes[0].peer.shift, (llvm::SmallVector<int64_t, 4>{1, 0}));
     EXPECT_EQ(schedule->locations[put.location].op, "put");
     EXPECT_EQ(where[put.location]->getName().getStringRef(), "ctran.copy");
   }

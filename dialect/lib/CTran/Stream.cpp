@@ -13,6 +13,9 @@ namespace {
 /// Instructions between two ops, after which a program counts as one that never ends.
 constexpr uint64_t patience = uint64_t(1) << 28;
 
+/// Sources of one reduction, beyond which a program is not stepped.
+constexpr int64_t mostBoxes = int64_t(1) << 24;
+
 /// a op b. False where it has no value. Sums wrap, as they do in the code that is emitted.
 bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
   uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
@@ -128,7 +131,8 @@ private:
   }
   void setPeer(const Peer &peer, machine::Peer &out) const;
   template <typename Ref> bool setPlace(const Place &place, Ref &out) const;
-  bool setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) const;
+  bool setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out);
+  bool takeApart(const Box &box, std::vector<machine::Access> &out, size_t &used);
   void setLabel(const Op &from, machine::ValueLabel &out) const;
   Result emit(const Op &from, machine::Op &op);
 
@@ -167,7 +171,50 @@ template <typename Ref> bool Stream::setPlace(const Place &place, Ref &out) cons
   return out.count >= 0;
 }
 
-bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) const {
+/// Replaces the interval out[used] by the boxes that it stands for, in ascending order.
+bool Stream::takeApart(const Box &box, std::vector<machine::Access> &out, size_t &used) {
+  machine::Access next = out[used];
+  int64_t boxes = next.count;
+  if (boxes > box.apart.front().size)
+    return false;
+  llvm::SmallVector<int64_t, 4> done; // of the places of each dimension
+  for (const Box::Apart &dim : box.apart) {
+    machine::Index first = done.empty() ? next.first : machine::Index();
+    if (symmetric && dim.wholeAxis && !first.own)
+      first = {true, *dim.wholeAxis, 0};
+    next.path.push_back(first);
+    if (!done.empty() && __builtin_mul_overflow(boxes, dim.size, &boxes))
+      boxes = mostBoxes + 1;
+    done.push_back(0);
+  }
+  next.count = -1;
+  if (boxes > mostBoxes) {
+    why = "an interval is taken apart into too many boxes";
+    return false;
+  }
+  for (int64_t i = 0; i < boxes; ++i) {
+    if (used == out.size())
+      out.push_back(next);
+    else
+      out[used] = next;
+    ++used;
+    // On to the next box, the last dimension fastest.
+    for (size_t k = done.size(); k-- > 0;) {
+      machine::Index &index = next.path.end()[static_cast<ptrdiff_t>(k) - ptrdiff_t(done.size())];
+      int64_t size = box.apart[k].size;
+      bool over = ++done[k] == size;
+      index.value += over ? 1 - size : 1;
+      if (index.own)
+        index.value = machine::wrapped(index.value, size);
+      if (!over)
+        break;
+      done[k] = 0;
+    }
+  }
+  return true;
+}
+
+bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) {
   size_t used = 0;
   for (const Box &box : boxes) {
     if (used == out.size())
@@ -177,27 +224,8 @@ bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access
     access.space = box.space;
     if (!setPlace(box, access))
       return false;
-    if (!box.each)
-      continue;
-    int64_t count = access.count;
-    if (count > box.size)
+    if (!box.apart.empty() && !takeApart(box, out, --used))
       return false;
-    machine::Index first = access.first;
-    if (box.wholeAxis && symmetric && !first.own)
-      first = {true, box.axis, 0};
-    access.count = -1;
-    access.path.push_back(first);
-    machine::Access one = access;
-    if (count == 0)
-      --used;
-    for (int64_t i = 1; i < count; ++i) {
-      one.path.back().value = first.own ? (first.value + i) % box.size : first.value + i;
-      if (used == out.size())
-        out.push_back(one);
-      else
-        out[used] = one;
-      ++used;
-    }
   }
   out.resize(used);
   return true;
@@ -235,7 +263,8 @@ machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
     op.slot.reset();
   }
   if (!good)
-    return fail("an interval is shorter than nothing or longer than its dimension");
+    return fail(!why.empty() ? why
+                             : "an interval is shorter than nothing or longer than its dimension");
   op.k = from.k == none ? 0 : numbers[from.k];
   op.after.clear();
   for (Reg token : from.after)

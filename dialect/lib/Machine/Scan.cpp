@@ -85,15 +85,16 @@ Scan scan(const Frame &frame, int64_t budget) {
       }
       auto &counts = out.signals[range.slots];
       uint32_t owner = frame.representative ? 0 : range.owner;
+      int64_t k = schedule.slots[range.slots].awaited(op.k);
       for (int64_t i = 0; i < range.count; ++i) {
         int64_t slot = range.begin + i;
         if (op.kind != OpKind::Wait)
           ++counts[Scan::slotKey(owner, slot)];
-        else if (int64_t count = op.k > 0 ? counts.lookup(Scan::slotKey(owner, slot)) : op.k;
-                 count < op.k && out.serialFormFailsAt.empty())
+        else if (int64_t count = k > 0 ? counts.lookup(Scan::slotKey(owner, slot)) : k;
+                 count < k && out.serialFormFailsAt.empty())
           out.serialFormFailsAt =
               fmt::format("'{}' waits for {} >= {} on every rank, which has {}", where(),
-                          frame.describeSlot(range.slots, slot), op.k, count);
+                          frame.describeSlot(range.slots, slot), k, count);
       }
     }
     if (!stream) {

@@ -296,10 +296,11 @@ Stepper::Step Stepper::step(Process &p, LaneState &lane, Queued &q) {
       return Step::Failed;
     }
   if (op.kind == OpKind::Wait) {
-    Turn turn(q.run, schedule.slots[range.slots].generations);
+    const Slots &decl = schedule.slots[range.slots];
+    Turn turn(q.run, decl.generations);
     for (int64_t i = 0; i < range.count; ++i) {
       SlotState &slot = slotState(p, range.slots, turn.generation, range.begin + i);
-      if (slot.count < slot.perRun * turn.use + op.k)
+      if (slot.count < slot.perRun * turn.use + decl.awaited(op.k))
         return Step::Blocked;
     }
   }
@@ -368,7 +369,7 @@ bool Stepper::acquire(Process &p, LaneState &lane, const Queued &q, const Who &w
   uint32_t index = lane.clock[lane.key] + 1;
   for (int64_t i = 0; i < range.count; ++i) {
     SlotState &slot = slotState(p, range.slots, turn.generation, range.begin + i);
-    int64_t k = slot.perRun * turn.use + op.k;
+    int64_t k = slot.perRun * turn.use + decl.awaited(op.k);
     if (slot.waiter && slot.waiter != &lane)
       return fail(Verdict::Signal,
                   fmt::format("{}: slot {} is already waited for on lane {}; one lane may wait "

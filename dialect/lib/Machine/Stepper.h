@@ -78,6 +78,8 @@ private:
   Step step(Process &p, LaneState &lane, Queued &q);
   [[nodiscard]] bool acquire(Process &p, LaneState &lane, Queued &q, const Who &who);
   [[nodiscard]] bool moveData(Process &p, LaneState &lane, Queued &q, const Who &who);
+  [[nodiscard]] bool fitValue(const Op &op, const Access &to, llvm::ArrayRef<bool> known,
+                              Pieces &pieces, const Who &who);
   [[nodiscard]] bool caller(Process &p, LaneState &lane, Queued &q, const Who &who);
   [[nodiscard]] bool deliver(Process &p, LaneState &lane, const Op &op, const Who &who,
                              const Clock &clock, bool landing);

@@ -251,7 +251,7 @@ static Generator chunkedBody(const Example &e, Context c, int64_t chunks, int64_
     int64_t k = i + 1, t = (c.run * chunks + i) % scratch;
     for (int64_t d = 1; d < n; ++d) {
       Lane lane = ce(d % 2);
-      co_yield m.start(OpKind::Wait, lane, WaitCredit).slot(0, {own(0, d)}).atLeast(k - scratch);
+      co_yield m.start(OpKind::Wait, lane, WaitCredit).slot(0, {own(0, d)}).atLeast(k);
       m.start(OpKind::Copy, lane, Put)
           .read(0, {own(0, d), at(i)})
           .write(1, {own(0), at(t)}, m.peer(0, d))
@@ -284,6 +284,7 @@ ExampleRef chunkedReduceScatter(int64_t n, int64_t chunks, int64_t scratch) {
   e->windows = {window("in", {bound(0, n), freeDim(chunks)}),
                 window("tmp", {bound(0, n), freeDim(scratch)}), window("out", {freeDim(chunks)})};
   e->slots = {slots("credit", {bound(0, n)}, chunks), slots("data", {bound(0, n)}, chunks)};
+  e->slots[0].credits = scratch;
   e->body = [chunks, scratch](const Example &e, Context c) {
     return chunkedBody(e, c, chunks, scratch);
   };

@@ -116,8 +116,11 @@ std::vector<int64_t> meaning(const Schedule &s, const std::vector<Index> &path, 
 }
 
 bool same(const Schedule &s, const Op &a, const Op &b) { // M1
-  if (a.kind != b.kind || a.k != b.k || a.after != b.after || a.reads.size() != b.reads.size() ||
-      a.slot.has_value() != b.slot.has_value())
+  auto awaited = [&](const Op &op) {
+    return op.kind == OpKind::Wait ? s.slots[op.slot->slots].awaited(op.k) : op.k;
+  };
+  if (a.kind != b.kind || awaited(a) != awaited(b) || a.after != b.after ||
+      a.reads.size() != b.reads.size() || a.slot.has_value() != b.slot.has_value())
     return false;
   auto equal = [&](const auto &x, const auto &y) {
     return meaning(s, x.path, x.peer) == meaning(s, y.path, y.peer);
@@ -225,7 +228,7 @@ bool saysSomethingElse(const Schedule &s, const std::vector<Op> &ops, const Loca
   if (op.kind != OpKind::Wait)
     return true;
   if (changed.kind == OpKind::Wait && changed.k > op.k) // M4
-    return changed.k > s.slots[op.slot->slots].perRun;
+    return s.slots[op.slot->slots].awaited(changed.k) > s.slots[op.slot->slots].perRun;
   return !passed(s, ops, at, op.k);
 }
 
@@ -303,6 +306,15 @@ std::vector<Broken> mutations(const ExampleRef &base, size_t most) {
     slots.generations = std::max<int64_t>(1, slots.generations);
   if (generations > 1)
     out.push_back({"generation", "one generation less", fewer, {}, false});
+  // A queue with more credits than places, or with none; with fewer it only waits longer (M4).
+  for (size_t i = 0; i < base->slots.size(); ++i)
+    for (int64_t credits : {base->slots[i].credits + 1, int64_t(0)}) {
+      if (!base->slots[i].credits)
+        continue;
+      auto other = std::make_shared<Example>(*base);
+      other->slots[i].credits = credits;
+      out.push_back({"credits", std::to_string(credits) + " credits", other, {}, false});
+    }
   if (base->depth && *base->depth > 1) { // M5
     out.push_back({"depth", "depth less one", base, *base->depth - 1, false});
     out.push_back({"depth", "depth 1", base, 1, false});

@@ -144,7 +144,8 @@ void Steps::add(Action action, Lane &lane, int &issued) {
     if (op.kind == OpKind::Wait)
       for (const Place &place : places(*op.slot, rank))
         waits.push_back({start, slotId(place, run), place,
-                         run / schedule.slots[op.slot->slots].generations, op.k});
+                         run / schedule.slots[op.slot->slots].generations,
+                         schedule.slots[op.slot->slots].awaited(op.k)});
     return;
   }
 

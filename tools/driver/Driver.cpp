@@ -3,6 +3,7 @@
 
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Jit/ScheduleJit.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
@@ -19,6 +20,7 @@ using namespace mlir::ncclx;
 void mlir::ncclx::registerDriverDialects(DialectRegistry &registry) {
   registerInterpreterDialects(registry);
   registerHostComputeDialects(registry);
+  registerCppDialects(registry);
   registry.insert<NCCLXDialect, ctran::CTranDialect>();
 }
 
@@ -120,9 +122,11 @@ LogicalResult Compilation::lower() {
   return success();
 }
 
-void Compilation::prove() { proofResult = ctran::machine::prove(*machineSchedule); }
+void Compilation::prove(const ctran::machine::ProofOptions &options) {
+  proofResult = ctran::machine::prove(*machineSchedule, options);
+}
 
-LogicalResult Compilation::generate() {
+LogicalResult Compilation::lowerForHost() {
   host = ModuleOp::create(schedule->getLoc());
   FailureOr<HostPlan> plan = lowerToHost(programOp, *host);
   if (failed(plan))
@@ -142,7 +146,11 @@ LogicalResult Compilation::generate() {
     return failure();
   for (auto function : kernels->getOps<func::FuncOp>())
     function.setPublic();
-  if (failed(lowerComputeToLLVM(*kernels)))
+  return lowerComputeToLLVM(*kernels);
+}
+
+LogicalResult Compilation::generate() {
+  if (failed(lowerForHost()))
     return failure();
   auto report = [&](llvm::Error error) {
     return kernels->emitError("cannot compile for this process: ")

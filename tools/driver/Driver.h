@@ -51,8 +51,10 @@ public:
   /// Bufferizes a copy and turns it into a program; reads the program into the machine.
   LogicalResult lower();
   /// Proves the program.
-  void prove();
-  /// Lowers the program and its kernels for the host and compiles both in this process.
+  void prove(const ctran::machine::ProofOptions &options = {});
+  /// Lowers the program and its kernels for the host: what both carriers are made of.
+  LogicalResult lowerForHost();
+  /// The in-process carrier: lowers for the host and compiles in this process.
   LogicalResult generate();
 
   /// The graph on tensors, algorithms and orders fixed: what the reference interpreter runs.
@@ -64,7 +66,9 @@ public:
   const ctran::machine::Schedule &machine() const { return *machineSchedule; }
   const ctran::machine::ProofResult &proof() const { return proofResult; }
   const HostPlan &plan() const { return hostPlan; }
+  HostPlan &plan() { return hostPlan; }
   ModuleOp hostModule() { return *host; }
+  ModuleOp kernelModule() { return *kernels; }
   ncclxrtProgram_t entry() const { return program; }
 
 private:

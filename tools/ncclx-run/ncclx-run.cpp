@@ -1,11 +1,12 @@
-//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare
-//---------------------------===//
+//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare --------------------===//
+#include "CppCarrier.h"
 #include "Execute.h"
 #include "MachineFile.h"
 #include "Report.h"
 #include "SerialForm.h"
 
 #include "ncclx/Analysis/TopologyCost.h"
+#include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Topology/Bounds.h"
@@ -66,6 +67,19 @@ cl::opt<std::string> emitSchedule("emit-schedule", cl::value_desc("FILE"),
                                   cl::cat(category));
 cl::opt<std::string> emitHost("emit-host", cl::value_desc("FILE"),
                               cl::desc("Write the lowered host code as MLIR"), cl::cat(category));
+cl::opt<int64_t> proofBudget("proof-budget", cl::value_desc("N"),
+                             cl::init(ctran::machine::ProofOptions().eventBudget),
+                             cl::desc("Ops that the proof may step; a schedule that needs more is "
+                                      "undecided, and not run (default 16000000)"),
+                             cl::cat(category));
+cl::opt<std::string>
+    carrier("carrier", cl::init("jit"), cl::value_desc("jit|cpp"),
+            cl::desc("How the schedule becomes code: by LLVM in this process, or as "
+                     "the C++ of ncclx-compile (default jit)"),
+            cl::cat(category));
+cl::opt<std::string> compiler("cxx", cl::init("c++"), cl::value_desc("PROGRAM"),
+                              cl::desc("C++ compiler for --carrier=cpp (default c++)"),
+                              cl::cat(category));
 cl::opt<bool> noRun("compile-only", cl::desc("Stop after the proof and the predictions"),
                     cl::cat(category));
 
@@ -83,6 +97,24 @@ public:
 
 private:
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+/// A folder that goes when this object does.
+struct TemporaryFolder {
+  std::string path;
+  bool make(std::string &error) {
+    SmallString<128> made;
+    if (std::error_code code = llvm::sys::fs::createUniqueDirectory("ncclx", made)) {
+      error = "cannot make a temporary folder: " + code.message();
+      return false;
+    }
+    path = made.str().str();
+    return true;
+  }
+  ~TemporaryFolder() {
+    if (!path.empty())
+      llvm::sys::fs::remove_directories(path);
+  }
 };
 
 /// Ends with one line and the code that belongs to it.
@@ -251,6 +283,13 @@ int main(int argc, char **argv) {
                   "--timeout-ms is " + std::to_string(timeoutMs) +
                       ", expected a positive number of milliseconds");
 
+  if (carrier != "jit" && carrier != "cpp")
+    return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
+  if (proofBudget < 1)
+    return finish(report, BadUsage,
+                  "--proof-budget is " + std::to_string(proofBudget) +
+                      ", expected a positive number of ops");
+
   Stopwatch watch;
   topology::ReadResult read = topology::readTopologyFile(topologyFile);
   for (const topology::Diagnostic &d : read.diagnostics)
@@ -284,7 +323,9 @@ int main(int argc, char **argv) {
   if (!emitSchedule.empty() && !writeModule(compilation.scheduleModule(), emitSchedule, error))
     return finish(report, BadUsage, error);
 
-  compilation.prove();
+  ctran::machine::ProofOptions proofOptions;
+  proofOptions.eventBudget = proofBudget;
+  compilation.prove(proofOptions);
   report.proof = compilation.proof();
   report.proveSeconds = watch.lap();
   if (!report.proof)
@@ -314,8 +355,25 @@ int main(int argc, char **argv) {
     return finish(report, BadInput,
                   "the schedule cannot be timed on the target: " + onTarget.message);
   report.target = timingOf(onTarget);
-  if (failed(compilation.generate()))
-    return finish(report, BadInput, "no code can be made for this machine");
+  ncclxrtProgram_t program = nullptr;
+  std::unique_ptr<LoadedCpp> loaded;
+  TemporaryFolder folder;
+  if (carrier == "cpp") {
+    if (!folder.make(error))
+      return finish(report, BadInput, error);
+    CppOptions options{folder.path, toIdentifier(compilation.function()), ""};
+    if (failed(writeCpp(compilation, options)))
+      return finish(report, BadInput, "no C++ can be made of the schedule");
+    auto made = LoadedCpp::create(options, compiler);
+    if (!made)
+      return finish(report, BadInput, llvm::toString(made.takeError()));
+    loaded = std::move(*made);
+    program = loaded->program();
+  } else {
+    if (failed(compilation.generate()))
+      return finish(report, BadInput, "no code can be made for this machine");
+    program = compilation.entry();
+  }
   report.jitSeconds = watch.lap();
   if (!emitHost.empty() && !writeModule(compilation.hostModule(), emitHost, error))
     return finish(report, BadUsage, error);
@@ -356,7 +414,7 @@ int main(int argc, char **argv) {
         static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
   llvm::outs().flush();
   Execution execution;
-  if (!execution.run(compilation.plan(), compilation.entry(), options))
+  if (!execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);

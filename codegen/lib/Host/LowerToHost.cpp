@@ -262,7 +262,10 @@ LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
     return failure();
   // S15: the k-th signal of run e is e*K + k; slots that rotate count the runs of their generation.
   Value runs = slot->generations == 1 ? e.run() : e.div(e.run(), e.constant(slot->generations));
-  Value value = e.add(e.mul(runs, e.constant(slot->perRun)), e.number(op.getValue()));
+  Value wanted = e.number(op.getValue());
+  if (slot->credits)
+    wanted = e.max(e.sub(wanted, e.constant(slot->credits)), e.constant(0));
+  Value value = e.add(e.mul(runs, e.constant(slot->perRun)), wanted);
   call("ncclxrt_wait", {e.constant(id), e.constant(lane), slot->slots, slot->index,
                         slot->count ? slot->count : e.constant(1), value});
   return success();

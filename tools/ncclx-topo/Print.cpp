@@ -144,7 +144,8 @@ std::vector<PairClass> topology::pairClasses(const Topology &topo) {
     }
   std::sort(classes.begin(), classes.end(), [](const PairClass &a, const PairClass &b) {
     auto key = [](const PairClass &c) {
-      return std::tuple(c.reach, !c.oneRail, -c.raw.toDouble(), -c.payload.toDouble(), c.latencyNs.toDouble());
+      return std::tuple(c.reach, !c.oneRail, -c.raw.toDouble(), -c.payload.toDouble(),
+                        c.latencyNs.toDouble());
     };
     return key(a) < key(b);
   });

@@ -17,7 +17,8 @@ enum ExitCode { ok = 0, refused = 1, usage = 2, different = 3 };
 
 constexpr const char overview[] =
     "ncclx-topo: read a machine's topology, say what is wrong with it, and know its limits\n\n"
-    "  ncclx-topo show FILE                what the file describes: ranks, switches, who reaches whom\n"
+    "  ncclx-topo show FILE                what the file describes: ranks, switches, who reaches "
+    "whom\n"
     "  ncclx-topo show --this-machine      this machine's GPUs, or processes where it has none\n"
     "  ncclx-topo show FILE --graphs=G.xml does NCCL's graph file fit?\n"
     "  ncclx-topo bounds FILE --collective=all_gather --bytes=268435456 --rate=raw\n"
@@ -27,9 +28,11 @@ constexpr const char overview[] =
     "  ncclx-topo convert FILE -o OUT.json anything that is read, as this project's JSON; with\n"
     "                                      --to=mlir as an attribute of a module\n"
     "  ncclx-topo diff FILE FILE           what only one of two describes\n\n"
-    "FILE is NCCL's or RCCL's <system> XML (NCCL_TOPO_DUMP_FILE writes one) or this project's JSON\n"
+    "FILE is NCCL's or RCCL's <system> XML (NCCL_TOPO_DUMP_FILE writes one) or this project's "
+    "JSON\n"
     "(dialect/lib/Topology/README.md), told by content; - is standard input. With --json, show,\n"
-    "bounds and diff print one JSON document (tools/ncclx-topo/README.md). Findings go to standard\n"
+    "bounds and diff print one JSON document (tools/ncclx-topo/README.md). Findings go to "
+    "standard\n"
     "error, one a line: FILE:LINE: SEVERITY: MESSAGE [RULE] at ELEMENT. Every link has two rates:\n"
     "raw, what the wire signals, and payload, what NCCL and RCCL count on.\n"
     "Exit codes: 0 done (warnings allowed), 1 a file was refused or could not be written,\n"
@@ -46,12 +49,13 @@ cl::list<std::string> files(cl::Positional, cl::desc("FILE..."), cl::cat(categor
 cl::opt<bool> thisMachine("this-machine", cl::desc("describe this machine instead of a file"),
                           cl::cat(category), cl::sub(show), cl::sub(boundsCommand),
                           cl::sub(convert));
-cl::opt<unsigned> ranks("ranks", cl::desc("with --this-machine: describe so many processes (default: the GPUs, "
-                              "or one process a core)"),
-                        cl::init(0), cl::cat(category), cl::sub(show), cl::sub(boundsCommand),
-                        cl::sub(convert));
+cl::opt<unsigned>
+    ranks("ranks",
+          cl::desc("with --this-machine: describe so many processes (default: the GPUs, "
+                   "or one process a core)"),
+          cl::init(0), cl::cat(category), cl::sub(show), cl::sub(boundsCommand), cl::sub(convert));
 cl::opt<std::string> machineRoot(
-    "root", cl::value_desc("DIR"),
+    "sysroot", cl::value_desc("DIR"),
     cl::desc("with --this-machine: a folder with copies of /sys and /proc, read instead of them"),
     cl::cat(category), cl::sub(show), cl::sub(boundsCommand), cl::sub(convert));
 cl::opt<std::string> nvml("nvml", cl::value_desc("FILE"),
@@ -269,8 +273,8 @@ int run() {
     std::optional<Topology> b = load(read(files[1]), files[1]);
     if (!a || !b)
       return refused;
-    bool differ = asJson ? printDifferenceJson(llvm::outs(), *a, *b)
-                         : printDifference(llvm::outs(), *a, *b);
+    bool differ =
+        asJson ? printDifferenceJson(llvm::outs(), *a, *b) : printDifference(llvm::outs(), *a, *b);
     return differ ? different : ok;
   }
   DiscoverOptions options;
@@ -279,7 +283,7 @@ int run() {
   if (!nvml.empty())
     options.nvml = nvml;
   if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0))
-    return misuse("--root, --nvml and --ranks are for --this-machine");
+    return misuse("--sysroot, --nvml and --ranks are for --this-machine");
   std::string file = thisMachine ? "this machine" : files[0];
   ReadResult result = thisMachine ? discoverThisMachine(options) : read(file);
   std::string format = result.format;

@@ -366,8 +366,7 @@ void Bounder::concurrent(llvm::ArrayRef<Demand> moved) {
     known = "a routing takes no longer: this is the optimum, checked exactly";
   else if (routed.isValid())
     known = fmt::format("a routing that takes {:.6g} us is known, {:.2g} % more",
-                        routed.toDouble() * 1e6,
-                        (routed.toDouble() / bound.toDouble() - 1) * 100);
+                        routed.toDouble() * 1e6, (routed.toDouble() / bound.toDouble() - 1) * 100);
   add(bound, "concurrent flow", "bytes times weighted distance; " + known);
 }
 

@@ -53,8 +53,8 @@ int64_t shortDenominator(double value) {
   return 0;
 }
 
-/// Linear programs of small whole numbers have answers of short fractions: finds them, else cuts off
-/// behind 30 binary places. Negative noise becomes zero.
+/// Linear programs of small whole numbers have answers of short fractions: finds them, else cuts
+/// off behind 30 binary places. Negative noise becomes zero.
 Fractions toFractions(llvm::ArrayRef<double> values) {
   constexpr int64_t most = int64_t(1) << 30;
   Fractions result;
@@ -231,8 +231,7 @@ std::optional<ConcurrentFlow> Router::byProgram() const {
     for (unsigned a = 0; a < arcs; ++a)
       load[a] += flow[a];
   }
-  result.routed =
-      timeOf(load, Rational::make(exact.denominator, 1)) * Rational::make(Int(unit), 1);
+  result.routed = timeOf(load, Rational::make(exact.denominator, 1)) * Rational::make(Int(unit), 1);
   return result;
 }
 

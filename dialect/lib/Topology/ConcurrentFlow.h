@@ -23,9 +23,10 @@ struct ConcurrentFlow {
   Rational routed;
 };
 
-/// The least time in which all amounts move at once: by a linear program where that is small enough,
-/// and then `lengths` and `routed` usually meet; else by multiplicative weights, and then they leave
-/// a gap. Every demand must be routable; none has equal ends or is zero. std::nullopt: too large.
+/// The least time in which all amounts move at once: by a linear program where that is small
+/// enough, and then `lengths` and `routed` usually meet; else by multiplicative weights, and then
+/// they leave a gap. Every demand must be routable; none has equal ends or is zero. std::nullopt:
+/// too large.
 std::optional<ConcurrentFlow> concurrentFlow(const FlowGraph &graph,
                                              llvm::ArrayRef<Demand> demands);
 

@@ -2,7 +2,8 @@
 //
 // Sources
 //   [nccl] NCCL src/graph/topo.h: SM70/SM80_NVLINK_BW 20.0, SM86 12.0, SM90 20.6, SM100 40.1 GB/s
-//          of payload a link; [rccl] the same file of RCCL: VEGA_XGMI_WIDTH 24, MI200 36, GFX94X 48.
+//          of payload a link; [rccl] the same file of RCCL: VEGA_XGMI_WIDTH 24, MI200 36,
+//          GFX94X 48.
 //   [nv]   NVIDIA's data sheets (V100, A100, H100, H200, B200, GB200), dense figures. Raw NVLink
 //          rates: NVLink 2 to 4 carry 25 GB/s a direction and link, NVLink 5 50 GB/s. (nvidia-smi
 //          shows 26.56 GB/s of signalling for NVLink 4; the data sheet's 900 GB/s a GPU, both
@@ -58,7 +59,8 @@ const std::vector<KnownGpu> &topology::knownGpus() {
   static const Rates xgmi3 = {giga(500), giga(360)};
   static const Rates xgmi4 = {giga(640), giga(480)};
   // name, arch, SMs, bf16 and f32 peak, HBM rate and size, copy engines, W. The first of an
-  // architecture is what is guessed for it. V100 and MI50 have no bf16: their f32 rate stands there.
+  // architecture is what is guessed for it. V100 and MI50 have no bf16: their f32 rate stands
+  // there.
   static const std::vector<KnownGpu> table = {
       {{"V100-SXM2", "sm_70", 80, tera(157), tera(157), giga(9000), 32 * gib, 6, 300},
        LinkKind::nvlink,
@@ -223,8 +225,7 @@ Topology topology::makeProcessHost(const ProcessHost &spec) {
   for (unsigned i = 0; i < memories; ++i)
     for (unsigned j = 0; j < memories; ++j)
       if (i != j)
-        topo.links.push_back(
-            {i, j, LinkKind::shm, 1, between, defaultLatencyNs(LinkKind::cpu), 0});
+        topo.links.push_back({i, j, LinkKind::shm, 1, between, defaultLatencyNs(LinkKind::cpu), 0});
   for (unsigned r = 0; r < spec.ranks; ++r) {
     Node process;
     process.name = "process" + std::to_string(r);

@@ -131,8 +131,8 @@ pugi::xml_node Discovery::cpuElement(unsigned node) {
   return element;
 }
 
-/// The element of a device below those of the bridges above it. Where sysfs does not show the device
-/// (in a container), what NVML told.
+/// The element of a device below those of the bridges above it. Where sysfs does not show the
+/// device (in a container), what NVML told.
 pugi::xml_node Discovery::pciElement(const std::string &busId, const NvmlGpu *gpu) {
   std::vector<Sysfs::PciDevice> path = sysfs.pciPath(busId);
   if (path.empty()) {
@@ -146,7 +146,7 @@ pugi::xml_node Discovery::pciElement(const std::string &busId, const NvmlGpu *gp
   if (Sysfs::PciDevice &device = path.back(); gpu) {
     device.vendor = fmt::format("{:#06x}", gpu->vendor);
     device.device = fmt::format("{:#06x}", gpu->device);
-    constexpr const char *speeds[] = {"",     "2.5 GT/s",  "5.0 GT/s", "8.0 GT/s",
+    constexpr const char *speeds[] = {"",          "2.5 GT/s",  "5.0 GT/s", "8.0 GT/s",
                                       "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
     bool told = llvm::StringRef(device.speed).contains("GT/s");
     if (!told && gpu->pcieGeneration < std::size(speeds) && gpu->pcieLanes > 0) {
@@ -255,19 +255,18 @@ void Discovery::addPorts(Topology &topo) const {
     };
     if (net < 0)
       net = int(add(NodeKind::net, "net"));
-    unsigned nic = add(NodeKind::nic, port.device + (port.number > 1
-                                                         ? fmt::format(":{}", port.number)
-                                                         : ""));
+    unsigned nic =
+        add(NodeKind::nic, port.device + (port.number > 1 ? fmt::format(":{}", port.number) : ""));
     topo.nodes[nic].busId = port.busId;
     unsigned home = 0, node = sysfs.numaOf(port.busId);
     for (unsigned i = 0; i < numa.size(); ++i)
       if (numa[i].id == node)
         home = i;
     Rational bytes = Rational(int64_t(port.megabits)) * Rational(125'000);
-    for (auto [a, b, kind] : {std::tuple(home, nic, LinkKind::nic),
-                              std::tuple(nic, home, LinkKind::nic),
-                              std::tuple(nic, unsigned(net), LinkKind::net),
-                              std::tuple(unsigned(net), nic, LinkKind::net)})
+    for (auto [a, b, kind] :
+         {std::tuple(home, nic, LinkKind::nic), std::tuple(nic, home, LinkKind::nic),
+          std::tuple(nic, unsigned(net), LinkKind::net),
+          std::tuple(unsigned(net), nic, LinkKind::net)})
       topo.links.push_back({a, b, kind, 1, {bytes, bytes}, defaultLatencyNs(kind), 0});
   }
 }

@@ -135,7 +135,8 @@ std::optional<LinearSolution> topology::solve(const LinearProgram &program) {
     unsigned row = rows.of[e.row], column = columns.of[e.column];
     if (rows.first[row] != e.row)
       continue; // the other rows of the part say the same
-    auto [it, added] = at.try_emplace(uint64_t(row) << 32 | column, unsigned(folded.entries.size()));
+    auto [it, added] =
+        at.try_emplace(uint64_t(row) << 32 | column, unsigned(folded.entries.size()));
     if (added)
       folded.entries.push_back({row, column, 0});
     folded.entries[it->second].value += e.value;

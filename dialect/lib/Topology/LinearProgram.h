@@ -27,11 +27,11 @@ struct LinearSolution {
   std::vector<double> prices; ///< by row, not negative for rows of the second kind
 };
 
-/// Solves with lp_solve, in floating point: the caller proves what it needs. Columns (and rows) that
-/// colour refinement cannot tell apart have equal values in some optimum, so one stands for all of
-/// them: symmetric programs become small ones (Grohe, Kersting, Mladenov, Selman, "Dimension
-/// reduction via colour refinement", 2014). std::nullopt: still too large, not solved within a fixed
-/// number of steps, or no optimum. Same program, same answer.
+/// Solves with lp_solve, in floating point: the caller proves what it needs. Columns (and rows)
+/// that colour refinement cannot tell apart have equal values in some optimum, so one stands for
+/// all of them: symmetric programs become small ones (Grohe, Kersting, Mladenov, Selman, "Dimension
+/// reduction via colour refinement", 2014). std::nullopt: still too large, not solved within a
+/// fixed number of steps, or no optimum. Same program, same answer.
 std::optional<LinearSolution> solve(const LinearProgram &program);
 
 } // namespace mlir::ncclx::topology

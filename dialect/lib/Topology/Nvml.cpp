@@ -1,7 +1,7 @@
 //===- Nvml.cpp -----------------------------------------------------------===//
 //
-// The library is loaded at run time, so the few types and functions that are asked are declared here
-// as NVIDIA's nvml.h (12.x) documents them.
+// The library is loaded at run time, so the few types and functions that are asked are declared
+// here as NVIDIA's nvml.h (12.x) documents them.
 //
 //===----------------------------------------------------------------------===//
 #include "Nvml.h"
@@ -83,9 +83,10 @@ struct Library {
 
 /// "00000000:0F:00.0" as sysfs writes it.
 std::string busIdOf(const PciInfo &info) {
-  llvm::StringRef text(info.busId, std::min(sizeof info.busId, std::size_t(std::find(
-                                       std::begin(info.busId), std::end(info.busId), '\0') -
-                                       std::begin(info.busId))));
+  llvm::StringRef text(
+      info.busId, std::min(sizeof info.busId, std::size_t(std::find(std::begin(info.busId),
+                                                                    std::end(info.busId), '\0') -
+                                                          std::begin(info.busId))));
   std::string lower = text.lower();
   return lower.size() == 16 && llvm::StringRef(lower).starts_with("0000") ? lower.substr(4) : lower;
 }

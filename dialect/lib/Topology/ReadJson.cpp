@@ -43,8 +43,7 @@ private:
   void report(Severity severity, const std::string &path, const char *rule, std::string message) {
     StringRef element = StringRef(path).take_front(path.find(']') + 1);
     auto line = lines.find(element);
-    found.add(
-        {severity, path, line == lines.end() ? 0 : line->second, rule, std::move(message)});
+    found.add({severity, path, line == lines.end() ? 0 : line->second, rule, std::move(message)});
   }
   void wrongType(const std::string &path, StringRef key, const char *expected,
                  const llvm::json::Value &value);
@@ -371,10 +370,9 @@ void JsonReader::readRoot(const Object &root) {
   uint64_t version = number(root, "", "version", 0, 1 << 20);
   if (version != 1)
     return error("", "version", fmt::format("'version' is {}; this reader knows 1", version));
-  checkKeys(
-      root, "",
-      {"format", "version", "name", "comment", "gpus", "hosts", "nodes", "links", "replicate",
-       "extras"});
+  checkKeys(root, "",
+            {"format", "version", "name", "comment", "gpus", "hosts", "nodes", "links", "replicate",
+             "extras"});
   std::string name = text(root, "", "name");
   if (!name.empty())
     topo.name = name;

@@ -102,13 +102,13 @@ private:
   std::vector<Wire> wires;
   std::vector<std::pair<unsigned, Rates>> sockets; ///< cpu node, its socket link's rates
   llvm::StringMap<int> nodeNames;
-  /// A device's name: its bus id on its host. A fabric that reaches several hosts has no bus id; NCCL
-  /// then writes ones, and means one switch.
+  /// A device's name: its bus id on its host. A fabric that reaches several hosts has no bus id;
+  /// NCCL then writes ones, and means one switch.
   static std::string key(unsigned host, StringRef busId) {
     return busId.starts_with("fffffff") ? busId.str() : fmt::format("{}/{}", host, busId.str());
   }
   llvm::StringMap<unsigned> byBusId; ///< by key()
-  std::set<std::string> assumedFor; ///< architectures whose assumption has been reported
+  std::set<std::string> assumedFor;  ///< architectures whose assumption has been reported
   int net = -1;
   unsigned bareGpus = 0, bareNics = 0, bareUnknown = 0; ///< pci elements with no record inside
 };
@@ -178,8 +178,9 @@ void XmlReader::unknown(pugi::xml_node node, const std::string &path) {
                          .Case("net", "<nic>")
                          .Default(nullptr);
   if (home)
-    report(Severity::warning, node, path, "misplaced-element",
-           fmt::format("<{}> belongs into a {}; here it is kept and has no effect", tag.str(), home));
+    report(
+        Severity::warning, node, path, "misplaced-element",
+        fmt::format("<{}> belongs into a {}; here it is kept and has no effect", tag.str(), home));
   else
     report(Severity::warning, node, path, "unknown-element",
            fmt::format("<{}> is not an element this reader knows; it is kept and has no effect",
@@ -483,9 +484,9 @@ void XmlReader::joinSockets() {
   });
   if (any && !scaleUp)
     found.add({Severity::note, "system/cpu", 0, "assumed-rate",
-                     fmt::format("links between sockets are not in the file; NCCL's {:.0f} GB/s is "
-                                 "taken, raw and payload",
-                                 sockets[0].second.raw.toDouble() / 1e9)});
+               fmt::format("links between sockets are not in the file; NCCL's {:.0f} GB/s is "
+                           "taken, raw and payload",
+                           sockets[0].second.raw.toDouble() / 1e9)});
 }
 
 void XmlReader::joinWire(const Wire &wire) {
@@ -567,10 +568,9 @@ void XmlReader::numberRanks() {
     topo.ranks.push_back(order[r]->node);
   }
   if (!dense)
-    found.add(
-        {Severity::note, "system", 0, "ranks-numbered",
-         all ? "the GPUs' ranks are not 0, 1, 2, ...: they are numbered anew in their order"
-             : "not every GPU has a rank: they are numbered by dev"});
+    found.add({Severity::note, "system", 0, "ranks-numbered",
+               all ? "the GPUs' ranks are not 0, 1, 2, ...: they are numbered anew in their order"
+                   : "not every GPU has a rank: they are numbered by dev"});
 }
 
 ReadResult XmlReader::run() {
@@ -601,13 +601,13 @@ ReadResult XmlReader::run() {
                 fmt::format("the root element is <{}>, a topology's is <system>", tag.str()));
   readSystem(root);
   if (gpus.empty() && !found.hasErrors()) {
-    report(
-        Severity::error, root, "system", "no-gpu-records",
-        fmt::format("the file has no <gpu> record in a <pci>, so it says nothing about GPUs or their links: "
-                    "a skeleton of the PCI tree ({} GPU-class, {} network-class and {} "
-                    "unclassified devices), which NCCL fills in on the machine itself; take a "
-                    "dump there (NCCL_TOPO_DUMP_FILE)",
-                    bareGpus, bareNics, bareUnknown));
+    report(Severity::error, root, "system", "no-gpu-records",
+           fmt::format("the file has no <gpu> record in a <pci>, so it says nothing about GPUs or "
+                       "their links: "
+                       "a skeleton of the PCI tree ({} GPU-class, {} network-class and {} "
+                       "unclassified devices), which NCCL fills in on the machine itself; take a "
+                       "dump there (NCCL_TOPO_DUMP_FILE)",
+                       bareGpus, bareNics, bareUnknown));
   } else if (bareGpus > 0) {
     report(Severity::warning, root, "system", "no-gpu-record",
            fmt::format("{} GPU-class device(s) have no <gpu> record and are left out", bareGpus));

@@ -114,7 +114,8 @@ struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto inModule = getOperation()->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName());
+    auto inModule =
+        getOperation()->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName());
     if (topologyFile.empty() && !inModule) {
       getOperation().emitError("ncclx-choose-algorithm needs topology=FILE, or the module's "
                                "attribute ncclx.topology");

@@ -90,12 +90,16 @@ TEST(AllToAll, TheProgramMeetsItsProof) {
            std::pair(l.from, l.to) == std::pair(5u, 2u);
   });
   lameCube.links.erase(lameCube.links.begin() + 4, lameCube.links.begin() + 6);
-  for (const Machine &machine :
-       {Machine{"cube mesh", example("dgx1-v100.json")}, {"cube mesh less a link", lameCube},
-        {"mesh", example("mi300x8-mesh.json")}, {"mesh less a link", lameMesh},
-        {"H200 planes", example("h200x8-nvswitch.xml")}, {"two hosts", example("dgx-h100-2.json")},
-        {"MI250", example("mi250x16.json")}, {"4x4 torus", example("torus-4x4.json")},
-        {"ring of 7", ring(7)}, {"8x8 torus", torus(8)}}) {
+  for (const Machine &machine : {Machine{"cube mesh", example("dgx1-v100.json")},
+                                 {"cube mesh less a link", lameCube},
+                                 {"mesh", example("mi300x8-mesh.json")},
+                                 {"mesh less a link", lameMesh},
+                                 {"H200 planes", example("h200x8-nvswitch.xml")},
+                                 {"two hosts", example("dgx-h100-2.json")},
+                                 {"MI250", example("mi250x16.json")},
+                                 {"4x4 torus", example("torus-4x4.json")},
+                                 {"ring of 7", ring(7)},
+                                 {"8x8 torus", torus(8)}}) {
     LowerBound bound = ofOneByte(machine.topo);
     EXPECT_TRUE(isOptimum(bound)) << machine.name << ": " << bound.detail;
   }
@@ -124,8 +128,7 @@ TEST(AllToAll, WithoutSymmetryTheGapIsSmall) {
   Topology topo = graph(edges);
   LowerBound bound = ofOneByte(topo);
   EXPECT_GT(bound.seconds, Rational(0));
-  EXPECT_TRUE(isOptimum(bound) || bound.detail.find("% more") != std::string::npos)
-      << bound.detail;
+  EXPECT_TRUE(isOptimum(bound) || bound.detail.find("% more") != std::string::npos) << bound.detail;
 }
 
 std::vector<LowerBound> unequal(const Topology &topo, llvm::ArrayRef<uint64_t> counts) {
@@ -176,8 +179,8 @@ TEST(AllToAllV, OddCountsOnACubeMesh) {
     if (b.argument == "concurrent flow") {
       seen = true;
       // Proved to be the optimum, or within a millionth of it.
-      bool close = b.detail.find("e-0") != std::string::npos ||
-                   b.detail.find("0.0") != std::string::npos;
+      bool close =
+          b.detail.find("e-0") != std::string::npos || b.detail.find("0.0") != std::string::npos;
       EXPECT_TRUE(isOptimum(b) || close) << b.detail;
     }
   EXPECT_TRUE(seen);

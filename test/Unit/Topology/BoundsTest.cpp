@@ -110,22 +110,22 @@ TEST_P(Table, Reproduces) { expectRow(example(GetParam().file), GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Peers, Table,
-    testing::Values(Row{"DgxA100", "dgx-a100.json", Rate::raw, 342.857},
-                    Row{"DgxH200", "h200x8-nvswitch.xml", Rate::raw, 514.286},
-                    Row{"DgxH200Json", "h200x8-nvswitch.json", Rate::raw, 514.286},
-                    Row{"DgxH200Payload", "h200x8-nvswitch.xml", Rate::payload, 423.771},
-                    Row{"TwoH200", "h200x2-nvswitch.json", Rate::raw, 900},
-                    Row{"Gb200x8", "gb200-nvl72.json", Rate::raw, 1028.571,
-                        {0, 1, 2, 3, 4, 5, 6, 7}},
-                    Row{"Gb200Nvl72", "gb200-nvl72.json", Rate::raw, 912.676},
-                    Row{"H100x4Mesh", "h100x4-mesh.json", Rate::raw, 600},
-                    Row{"Mi300xMesh", "mi300x8-mesh.json", Rate::raw, 512},
-                    Row{"Mi300xMeshPayload", "mi300x8-mesh.json", Rate::payload, 384},
-                    Row{"Dgx1V100", "dgx1-v100.json", Rate::raw, 171.429},
-                    Row{"Mi250x16", "mi250x16.json", Rate::raw, 342.857},
-                    Row{"DgxH100x2", "dgx-h100-2.json", Rate::raw, 533.333},
-                    Row{"DgxH100x16", "dgx-h100-16.json", Rate::raw, 426.667},
-                    Row{"Torus4x4", "torus-4x4.json", Rate::raw, 106.667}),
+    testing::Values(
+        Row{"DgxA100", "dgx-a100.json", Rate::raw, 342.857},
+        Row{"DgxH200", "h200x8-nvswitch.xml", Rate::raw, 514.286},
+        Row{"DgxH200Json", "h200x8-nvswitch.json", Rate::raw, 514.286},
+        Row{"DgxH200Payload", "h200x8-nvswitch.xml", Rate::payload, 423.771},
+        Row{"TwoH200", "h200x2-nvswitch.json", Rate::raw, 900},
+        Row{"Gb200x8", "gb200-nvl72.json", Rate::raw, 1028.571, {0, 1, 2, 3, 4, 5, 6, 7}},
+        Row{"Gb200Nvl72", "gb200-nvl72.json", Rate::raw, 912.676},
+        Row{"H100x4Mesh", "h100x4-mesh.json", Rate::raw, 600},
+        Row{"Mi300xMesh", "mi300x8-mesh.json", Rate::raw, 512},
+        Row{"Mi300xMeshPayload", "mi300x8-mesh.json", Rate::payload, 384},
+        Row{"Dgx1V100", "dgx1-v100.json", Rate::raw, 171.429},
+        Row{"Mi250x16", "mi250x16.json", Rate::raw, 342.857},
+        Row{"DgxH100x2", "dgx-h100-2.json", Rate::raw, 533.333},
+        Row{"DgxH100x16", "dgx-h100-16.json", Rate::raw, 426.667},
+        Row{"Torus4x4", "torus-4x4.json", Rate::raw, 106.667}),
     [](const testing::TestParamInfo<Row> &info) { return info.param.name; });
 
 TEST(Bounds, RingOfEight) {
@@ -343,7 +343,8 @@ TEST(Bounds, DomainCutsOfAClusterWithoutOversubscription) {
 TEST(PeersRow52, FractionalRatesAreExact) {
   Topology topo = ring(4);
   for (Link &link : topo.links)
-    link.perWire = {Rational::make(370'800'000'000, 7), Rational::make(206, 10) * Rational(1'000'000'000)};
+    link.perWire = {Rational::make(370'800'000'000, 7),
+                    Rational::make(206, 10) * Rational(1'000'000'000)};
   BoundQuery query;
   std::vector<unsigned> group = {0, 1, 2, 3};
   query.group = group;

@@ -136,10 +136,9 @@ TEST(NcclXml, UnknownElementsAreWarnedOfAndKept) {
   ASSERT_TRUE(result.topology.has_value());
   EXPECT_EQ(rules(result), (Rules{"unknown-element", "unknown-element", "no-scale-up-links"}));
   EXPECT_EQ(result.diagnostics[1].path, "system/cpu[0]/fpga");
-  EXPECT_EQ(result.diagnostics[1].line, 6u);
-  const std::vector<Extra> kept = {
-      {"system/cpu[0]/pci[0000:10:00.0]/gpu/c2c", "<c2c bw=\"1\" />"},
-      {"system/cpu[0]/fpga", "<fpga size=\"3\"><slot /></fpga>"}};
+  EXPECT_EQ(result.diagnostics[1].line, 5u);
+  const std::vector<Extra> kept = {{"system/cpu[0]/pci[0000:10:00.0]/gpu/c2c", "<c2c bw=\"1\"/>"},
+                                   {"system/cpu[0]/fpga", "<fpga size=\"3\"><slot/></fpga>"}};
   EXPECT_EQ(result.topology->extras, kept);
   ReadResult again = readTopology(writeJson(*result.topology), "t");
   ASSERT_TRUE(again.topology.has_value());
@@ -147,8 +146,8 @@ TEST(NcclXml, UnknownElementsAreWarnedOfAndKept) {
 }
 
 TEST(NcclXml, MisplacedElementsSayWhereTheyBelong) {
-  ReadResult result = readTopology("<system>\n<gpu dev=\"0\" sm=\"90\"/>\n<cpu><net/></cpu></system>",
-                                   "by hand");
+  ReadResult result =
+      readTopology("<system>\n<gpu dev=\"0\" sm=\"90\"/>\n<cpu><net/></cpu></system>", "by hand");
   ASSERT_FALSE(result.topology.has_value());
   EXPECT_EQ(rules(result), (Rules{"misplaced-element", "misplaced-element", "no-gpu-records"}));
   EXPECT_NE(result.diagnostics[0].message.find("<gpu> belongs into a <pci>"), std::string::npos);
@@ -183,7 +182,7 @@ TEST(NcclXml, FindingsNameElementLineAndRule) {
   const std::string gpu0 = "system/cpu[0]/pci[0000:10:00.0]/gpu";
   const Case cases[] = {
       {"no-gpu-records", Severity::error, "system", 1, systemOf("")},
-      {"unit", Severity::warning, "system/cpu[0]/nic/net[n]", 6,
+      {"unit", Severity::warning, "system/cpu[0]/nic/net[n]", 5,
        systemOf(gpuElement(0, "") + R"(<nic><net name="n" speed="200000000"/></nic>)")},
       {"self-link", Severity::warning, gpu0 + "/nvlink[0000:10:00.0]", 4,
        systemOf(gpuElement(0, self))},

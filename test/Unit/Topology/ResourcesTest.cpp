@@ -115,8 +115,12 @@ TEST(Resources, GpusHaveTheirOwn) {
 TEST(Resources, DomainLatenciesOfACluster) {
   Topology topo = example("cluster-131072.json");
   ResourceModel model(topo, Rate::raw);
-  for (auto [rank, ns] : {std::pair(7u, 1000), {8u, 2000}, {16u, 14000}, {4096u, 30000},
-                          {32768u, 60000}, {131071u, 60000}})
+  for (auto [rank, ns] : {std::pair(7u, 1000),
+                          {8u, 2000},
+                          {16u, 14000},
+                          {4096u, 30000},
+                          {32768u, 60000},
+                          {131071u, 60000}})
     EXPECT_EQ(model.latencyNs(0, rank).value_or(0), Rational(ns)) << rank;
   EXPECT_EQ(model.reachability(0, 7), Reach::loadStore);
   EXPECT_EQ(model.reachability(0, 8), Reach::put);

@@ -78,8 +78,8 @@ def NCCLX_TopologyAttr : AttrDef<NCCLX_Dialect, "Topology"> {
     ```mlir
     module attributes {ncclx.topology = #ncclx.topology<{
       nodes = [{name = "gpu0", kind = "gpu", rank = 0, gpu = "H200-SXM"},
-               {name = "gpu1", kind = "gpu", rank = 1, gpu = "H200-SXM"}],
-      links = [{from = "gpu0", to = "gpu1", kind = "nvlink", count = 18, both_ways}]}>} {}
+               {name = "gpu1", kind = "gpu", rank = 1, gpu = "H200-SXM"} ],
+      links = [{from = "gpu0", to = "gpu1", kind = "nvlink", count = 18, both_ways} ]}>} {}
     ```
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$description);

@@ -44,7 +44,8 @@ struct ProcessHost {
   /// Of several, each has its part of the memory's rate ("memory0", "memory1", ...) and of the
   /// ranks, in order; of one or none, "memory" is all.
   std::vector<Numa> numa;
-  Rational numaLinkBytesPerSec = 0; ///< between two NUMA nodes; must be positive where there are two
+  Rational numaLinkBytesPerSec =
+      0; ///< between two NUMA nodes; must be positive where there are two
 };
 Topology makeProcessHost(const ProcessHost &host);
 

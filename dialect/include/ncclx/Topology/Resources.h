@@ -54,8 +54,8 @@ struct RankResources {
 };
 
 /// The port of a network adapter to which a rank has the fewest links, on its own host, and the
-/// port's number there. Ranks whose numbers are equal are on one rail: between them, a put meets its
-/// own kind of port at the other end.
+/// port's number there. Ranks whose numbers are equal are on one rail: between them, a put meets
+/// its own kind of port at the other end.
 struct NearestPort {
   int node = -1; ///< -1: the host has none that the rank reaches
   int rail = -1;

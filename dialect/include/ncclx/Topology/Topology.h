@@ -131,7 +131,7 @@ enum class Reach {
 
 /// What a file said and this library does not understand: kept as it was.
 struct Extra {
-  std::string at;   ///< the element it was in, and its name: "system/cpu[0]/fpga", "links[3].colour"
+  std::string at; ///< the element it was in, and its name: "system/cpu[0]/fpga", "links[3].colour"
   std::string text; ///< XML or JSON
   friend bool operator==(const Extra &, const Extra &) = default;
 };

@@ -12,10 +12,10 @@ using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 
 namespace {
-/// What is left after folding may have this many rows times columns, and take this many steps:
-/// about a second.
-constexpr size_t maxArea = 400'000;
-constexpr unsigned maxSteps = 20'000;
+/// What is left after folding may have this many rows times columns (28 ranks of no symmetry, half
+/// a second) and take this many steps.
+constexpr size_t maxArea = 2'500'000;
+constexpr unsigned maxSteps = 100'000;
 
 uint64_t mix(uint64_t h) { // splitmix64
   h += 0x9e3779b97f4a7c15;

@@ -28,6 +28,8 @@ constexpr unsigned maxDepth = 64;
 /// More text, sockets or kinds of GPU are no machine; some of what follows takes their square.
 constexpr size_t maxText = size_t(64) << 20;
 constexpr size_t maxSockets = 1024, maxModels = 256;
+/// Of unknown elements the first are kept.
+constexpr size_t maxExtras = 10'000;
 constexpr int64_t maxWires = 1024;
 /// Faster ports are taken for a unit error: 3.2 Tb/s in Mb/s.
 constexpr int64_t maxPortMbps = 3'200'000;
@@ -180,11 +182,13 @@ void XmlReader::unknown(pugi::xml_node node, const std::string &path) {
   if (home)
     report(
         Severity::warning, node, path, "misplaced-element",
-        fmt::format("<{}> belongs into a {}; here it is kept and has no effect", tag.str(), home));
+        fmt::format("<{}> belongs inside a {}; here it is kept and has no effect", tag.str(), home));
   else
     report(Severity::warning, node, path, "unknown-element",
            fmt::format("<{}> is not an element this reader knows; it is kept and has no effect",
                        tag.str()));
+  if (topo.extras.size() == maxExtras)
+    return;
   std::ostringstream text;
   node.print(text, "", pugi::format_raw);
   topo.extras.push_back({path, text.str()});

@@ -150,7 +150,7 @@ TEST(NcclXml, MisplacedElementsSayWhereTheyBelong) {
       readTopology("<system>\n<gpu dev=\"0\" sm=\"90\"/>\n<cpu><net/></cpu></system>", "by hand");
   ASSERT_FALSE(result.topology.has_value());
   EXPECT_EQ(rules(result), (Rules{"misplaced-element", "misplaced-element", "no-gpu-records"}));
-  EXPECT_NE(result.diagnostics[0].message.find("<gpu> belongs into a <pci>"), std::string::npos);
+  EXPECT_NE(result.diagnostics[0].message.find("<gpu> belongs inside a <pci>"), std::string::npos);
   EXPECT_EQ(result.diagnostics[0].line, 2u);
 }
 
@@ -207,6 +207,28 @@ TEST(NcclXml, FindingsNameElementLineAndRule) {
     // What can go on goes on.
     EXPECT_EQ(result.topology.has_value(), c.severity != Severity::error) << c.rule;
   }
+}
+
+// Hosts number their devices alike. A fabric across hosts has no bus id; NCCL writes ones for it.
+TEST(NcclXml, BusIdsAreOfOneHost) {
+  auto hosts = [](llvm::StringRef target) {
+    std::string text = "<system>";
+    for (llvm::StringRef host : {"0x1", "0x2"})
+      text += fmt::format("<cpu host_hash=\"{}\" numaid=\"-1\">{}</cpu>", host.str(),
+                          gpuElement(0, fmt::format("<nvlink target=\"{}\" count=\"18\" "
+                                                    "tclass=\"0x068000\"/>",
+                                                    target.str())));
+    return readTopology(text + "</system>", "t");
+  };
+  ReadResult apart = hosts("0000:f0:00.0"), joined = hosts("fffffff:ff:ff.0");
+  ASSERT_TRUE(apart.topology.has_value() && joined.topology.has_value());
+  EXPECT_EQ(apart.topology->hosts.size(), 2u);
+  auto switches = [](const Topology &topo) {
+    return std::count_if(topo.nodes.begin(), topo.nodes.end(),
+                         [](const Node &n) { return n.kind == NodeKind::nvswitch; });
+  };
+  EXPECT_EQ(switches(*apart.topology), 2);
+  EXPECT_EQ(switches(*joined.topology), 1);
 }
 
 // What is square in some count is refused before it takes the machine.

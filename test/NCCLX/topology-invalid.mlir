@@ -21,7 +21,7 @@ module attributes {ncclx.topology = #ncclx.topology<{nodes = [{name = "g", kind 
 
 // -----
 
-// expected-error @+1 {{ncclx.topology must be an #ncclx.topology, but is "h200x8.xml"}}
+// expected-error @+1 {{"ncclx.topology" must be an #ncclx.topology, but is "h200x8.xml"}}
 module attributes {ncclx.topology = "h200x8.xml"} {}
 
 // -----

@@ -180,9 +180,9 @@ void XmlReader::unknown(pugi::xml_node node, const std::string &path) {
                          .Case("net", "<nic>")
                          .Default(nullptr);
   if (home)
-    report(
-        Severity::warning, node, path, "misplaced-element",
-        fmt::format("<{}> belongs inside a {}; here it is kept and has no effect", tag.str(), home));
+    report(Severity::warning, node, path, "misplaced-element",
+           fmt::format("<{}> belongs inside a {}; here it is kept and has no effect", tag.str(),
+                       home));
   else
     report(Severity::warning, node, path, "unknown-element",
            fmt::format("<{}> is not an element this reader knows; it is kept and has no effect",

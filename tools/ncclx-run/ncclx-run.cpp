@@ -37,9 +37,10 @@ cl::opt<std::string> topologyFile("topology", cl::value_desc("FILE"), cl::Requir
 cl::opt<int64_t> ranksOption("ranks", cl::value_desc("N"), cl::init(0),
                              cl::desc("Ranks; must be the size of the graph's grid (default: it)"),
                              cl::cat(category));
-cl::opt<std::string> functionOption("function", cl::value_desc("NAME"),
-                                    cl::desc("Function to run (default: the one with collectives)"),
-                                    cl::cat(category));
+cl::opt<std::string>
+    functionOption("function", cl::value_desc("NAME"),
+                   cl::desc("Function, or written ctran.program, to run (default: the only one)"),
+                   cl::cat(category));
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the processes of this machine talk (default shm)"),
                                cl::cat(category));
@@ -212,6 +213,31 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
   return out;
 }
 
+/// Where a value of `bytes` lies in the input or output window of a written program: at its start,
+/// or, where the window is larger, as the own shard.
+int64_t shardOffset(Compilation &compilation, int64_t rank, bool input, int64_t bytes) {
+  for (const HostPlan::Window &window : compilation.plan().windows) {
+    if (window.role == ctran::WindowRole::Scratch ||
+        window.role == (input ? ctran::WindowRole::Output : ctran::WindowRole::Input))
+      continue;
+    return int64_t(window.bytes) == bytes ? 0 : compilation.memberOf(rank) * bytes;
+  }
+  return 0;
+}
+
+/// The part that a written program's input window holds of what it is filled with.
+void fillShard(Compilation &compilation, int64_t rank, int64_t argument, int64_t bytes,
+               void *data) {
+  for (const HostPlan::Window &window : compilation.plan().windows) {
+    if (window.argument != argument ||
+        (window.role != ctran::WindowRole::Input && window.role != ctran::WindowRole::InOut))
+      continue;
+    std::vector<char> whole(window.bytes);
+    fillInputs(seed, rank, argument, window.type, whole.data(), /*exact=*/true);
+    memcpy(data, whole.data() + shardOffset(compilation, rank, true, bytes), bytes);
+  }
+}
+
 /// Runs the graph's meaning and compares every output of every rank. False: `error` says why the
 /// interpreter could not.
 bool compareWithReference(Compilation &compilation, const Execution &execution,
@@ -230,7 +256,9 @@ bool compareWithReference(Compilation &compilation, const Execution &execution,
     for (auto [i, type] : llvm::enumerate(types)) {
       storage[rank].emplace_back(std::max<int64_t>(1, getDenseBytes(type)), 0xff);
       void *data = storage[rank].back().data();
-      if (i < inputs)
+      if (i < inputs && compilation.isProgram())
+        fillShard(compilation, rank, i, getDenseBytes(type), data);
+      else if (i < inputs)
         fillInputs(seed, uniform[i] ? 0 : rank, i, type, data);
       buffers[rank].push_back(data);
     }
@@ -243,7 +271,10 @@ bool compareWithReference(Compilation &compilation, const Execution &execution,
     output.index = i - inputs;
     llvm::raw_string_ostream(output.type) << types[i];
     for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
-      Comparison c = compare(types[i], buffers[rank][i], execution.output(rank, i - inputs));
+      auto *found = static_cast<const char *>(execution.output(rank, i - inputs));
+      if (compilation.isProgram())
+        found += shardOffset(compilation, rank, false, getDenseBytes(types[i]));
+      Comparison c = compare(types[i], buffers[rank][i], found);
       output.elements += c.count;
       if (!c.equal() && output.firstDifference.empty())
         output.firstDifference = "rank " + std::to_string(rank) + ": " + c.describe(types[i]);
@@ -405,6 +436,7 @@ int main(int argc, char **argv) {
 
   auto function = compilation.graph().lookupSymbol<func::FuncOp>(compilation.function());
   ExecuteOptions options;
+  options.exact = compilation.isProgram();
   options.transport = transport;
   options.timeoutMs = timeoutMs;
   options.repeat = repeat;

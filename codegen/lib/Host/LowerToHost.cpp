@@ -145,12 +145,19 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
   FailureOr<Box> source = e.box(op.getSource());
   if (failed(source))
     return failure();
+  // The boxes of an interval lie one behind the other: a copy moves them as one.
+  auto join = [&](Box &box) {
+    if (box.count)
+      box.rowBytes = e.mul(box.count, box.step);
+  };
+  join(*source);
   Value none = e.constant(-1), zero = e.constant(0);
   for (auto [i, range] : llvm::enumerate(op.getDests())) {
     FailureOr<Box> dest = e.box(range);
     if (failed(dest))
       return failure();
     Box from = *source, to = *dest;
+    join(to);
     e.fitScratch({&from, &to});
     SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
     to.append(arguments);

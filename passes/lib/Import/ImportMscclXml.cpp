@@ -79,7 +79,8 @@ private:
   StringRef axis;
   std::string value;
   std::unique_ptr<ScheduleBuilder> builder;
-  Value input, output, scratch, fifo; ///< cut in chunks; fifo: connection, place, chunk
+  Value input, output, scratch, fifo; ///< cut in chunks; fifo: by connection, place, chunk of it
+  int64_t widest = 1;                 ///< chunks of a place
 
   /// A connection's counters: slots of all connections with as many transfers are one declaration.
   struct Ends {
@@ -101,7 +102,8 @@ private:
   void declareMemory();
   void declareConnections();
   Value slots(const std::string &name, int64_t count, int64_t perRun, int64_t credits);
-  Value chunks(Value window, int64_t first, int64_t count, ArrayRef<int64_t> prefix = {});
+  Value chunks(Value window, int64_t first, int64_t count);
+  Value fifoChunks(const End &end, int64_t first, int64_t count);
   Value own(int64_t rank, Place place, int64_t count);
   Value peer(Value memory, int64_t rank);
   Value emitSources(Value entry);
@@ -136,7 +138,7 @@ void Emitter::declareMemory() {
 }
 
 void Emitter::declareConnections() {
-  int64_t widest = 1, most = 0;
+  int64_t most = 0;
   std::map<int64_t, int64_t> fifos;                                 // by receiver
   std::map<int64_t, std::map<int64_t, int64_t>> receivers, senders; // by transfers, then rank
   std::map<int64_t, int64_t> places;                                // by transfers
@@ -162,8 +164,7 @@ void Emitter::declareConnections() {
   auto type =
       MemRefType::get({most * options.fifoSlots * widest * options.chunkElements}, b.getF32Type());
   Value window = s().scratch("fifo", type);
-  fifo = s().reindex(window, std::nullopt,
-                     {s().freeDim(most), s().freeDim(options.fifoSlots), s().freeDim(widest)});
+  fifo = s().reindex(window, std::nullopt, s().freeDim(most * options.fifoSlots * widest));
   std::map<int64_t, std::pair<Value, Value>> declared;
   for (auto [transfers, count] : places) {
     std::string suffix = "." + std::to_string(transfers);
@@ -181,15 +182,18 @@ Value Emitter::slots(const std::string &name, int64_t count, int64_t perRun, int
                                 ctran::Realisation::Counter);
 }
 
-Value Emitter::chunks(Value window, int64_t first, int64_t count, ArrayRef<int64_t> prefix) {
-  SmallVector<Value> indices;
-  for (int64_t index : prefix)
-    indices.push_back(constant(index));
-  if (count == 1)
-    indices.push_back(constant(first));
-  return ctran::RangeOp::create(b, s().loc, ctran::RangeType::get(b.getContext()), window, indices,
-                                count == 1 ? Value() : constant(first),
-                                count == 1 ? Value() : constant(count), Value());
+Value Emitter::chunks(Value window, int64_t first, int64_t count) {
+  bool one = count == 1;
+  return ctran::RangeOp::create(b, s().loc, ctran::RangeType::get(b.getContext()), window,
+                                one ? ValueRange(constant(first)) : ValueRange(),
+                                one ? Value() : constant(first), one ? Value() : constant(count),
+                                Value());
+}
+
+/// Chunks of the place that a connection's current transfer takes.
+Value Emitter::fifoChunks(const End &end, int64_t first, int64_t count) {
+  int64_t place = (end.transfers - 1) % options.fifoSlots;
+  return chunks(end.fifo, (end.ends->fifo * options.fifoSlots + place) * widest + first, count);
 }
 
 Value Emitter::own(int64_t rank, Place place, int64_t count) {
@@ -330,26 +334,19 @@ Value Emitter::emitRank(int64_t rank, Value start) {
       await(*in);
     if (out)
       await(*out);
-    auto taken = [&](int64_t first, int64_t count) {
-      return chunks(in->fifo, first, count,
-                    {in->ends->fifo, (in->transfers - 1) % options.fifoSlots});
-    };
-    auto given = [&](int64_t first, int64_t count) {
-      return chunks(out->fifo, first, count,
-                    {out->ends->fifo, (out->transfers - 1) % options.fifoSlots});
-    };
     Value token;
     if (reduces(step.type)) {
       token = after.front();
       for (int64_t i = 0; i < step.count; ++i) {
         auto shifted = [&](Place p) { return own(rank, {p.buffer, p.chunk + i}, 1); };
-        SmallVector<Value> sources{step.type == StepType::Reduce ? shifted(step.dest) : taken(i, 1),
+        SmallVector<Value> sources{step.type == StepType::Reduce ? shifted(step.dest)
+                                                                 : fifoChunks(*in, i, 1),
                                    shifted(step.source)};
         SmallVector<Value> dests;
         if (stores(step.type))
           dests.push_back(shifted(step.dest));
         if (out)
-          dests.push_back(given(i, 1));
+          dests.push_back(fifoChunks(*out, i, 1));
         token = ctran::ReduceOp::create(
             b, s().loc, token.getType(), ctran::ReduceKind::Sum, b.getF32Type(), sources, dests,
             Value(), i ? ValueRange(token) : ValueRange(after), lane.kind, laneIndex, s().of, note);
@@ -359,8 +356,8 @@ Value Emitter::emitRank(int64_t rank, Value start) {
       if (stores(step.type))
         dests.push_back(own(rank, step.dest, step.count));
       if (out)
-        dests.push_back(given(0, step.count));
-      Value source = in ? taken(0, step.count) : own(rank, step.source, step.count);
+        dests.push_back(fifoChunks(*out, 0, step.count));
+      Value source = in ? fifoChunks(*in, 0, step.count) : own(rank, step.source, step.count);
       token = ctran::CopyOp::create(b, s().loc, after.front().getType(), source, dests, Value(),
                                     after, lane.kind, laneIndex, s().of, note);
     } else {

@@ -1,10 +1,11 @@
-"""make-msccl.py RANKS CHANNELS [FAULT]: an MSCCL XML all-reduce: on each channel a ring of its own, in
-place, chunks of 1. 2 (n-1) + 1 steps a thread block, n CHANNELS thread blocks. FAULT breaks one thing."""
+"""make-msccl.py RANKS CHANNELS [FAULT|COUNT]: an MSCCL XML all-reduce: on each channel a ring of its own,
+in place, COUNT (1) chunks a step. 2 (n-1) + 1 steps a thread block, n CHANNELS thread blocks. FAULT breaks one thing."""
 import sys
 
 n, channels = int(sys.argv[1]), int(sys.argv[2])
 fault = sys.argv[3] if len(sys.argv) > 3 else ""
-chunks = n * channels
+count = int(fault) if fault.isdigit() else 1
+chunks = n * channels * count
 print(f'<algo name="ring" proto="Simple" nchannels="{channels}" nchunksperloop="{chunks}" ngpus="{n}" '
       'coll="allreduce" inplace="1" outofplace="0" minBytes="0" maxBytes="0">')
 for r in range(n):
@@ -22,7 +23,7 @@ for r in range(n):
         if n == 2:
             steps = [("s", r), ("rrcs", (r + 1) % n), ("r", r)]
         for s, (kind, chunk) in enumerate(steps):
-            at = chunk * channels + c
+            at = (chunk * channels + c) * count
             hit = r == 1 and c == 0
             if fault == "copy" and hit and kind == "rrcs":
                 kind = "rcs"
@@ -33,7 +34,7 @@ for r in range(n):
                 dep, deps = 1 - c, 1
             if fault == "missing" and hit and s == 0:
                 dep, deps = 7, 0
-            print(f'      <step s="{s}" type="{kind}" srcbuf="i" srcoff="{at}" dstbuf="i" dstoff="{at}" cnt="1" '
+            print(f'      <step s="{s}" type="{kind}" srcbuf="i" srcoff="{at}" dstbuf="i" dstoff="{at}" cnt="{count}" '
                   f'depid="{dep}" deps="{deps}" hasdep="0"/>')
         print('    </tb>')
     print('  </gpu>')

@@ -82,7 +82,7 @@ private:
     return a < b;
   }
   bool awaitDone();
-  bool startReady();
+  bool startReady(bool forced = false);
   std::optional<unsigned> filler(double wait) const;
   bool runSomething();
 };
@@ -212,18 +212,29 @@ bool Greedy::awaitDone() {
   return !done.empty();
 }
 
-bool Greedy::startReady() {
+/// Starts what is ready; `forced`: whatever the rules say, but one.
+bool Greedy::startReady(bool forced) {
   std::vector<unsigned> ready = collectives;
   std::sort(ready.begin(), ready.end(), [&](unsigned a, unsigned b) { return ahead(a, b); });
   bool any = false;
   for (unsigned op : ready) {
-    bool busy = rules.oneInQueue &&
-                std::any_of(clock.flights.begin(), clock.flights.end(), [&](const auto &flight) {
-                  return problem.ops[flight.op].queue == problem.ops[op].queue;
-                });
-    if (busy || !fits(op))
+    bool busy = std::any_of(clock.flights.begin(), clock.flights.end(), [&](const auto &flight) {
+      return problem.ops[flight.op].queue == problem.ops[op].queue;
+    });
+    bool held = rules.oneInQueue && busy;
+    if (rules.polite) {
+      std::optional<unsigned> urgent;
+      for (unsigned kernel : kernels)
+        if (!urgent || path[kernel] > path[*urgent])
+          urgent = kernel;
+      if (urgent && path[op] < path[*urgent])
+        held |= busy || wait(*urgent) + nearest[*urgent] < problem.ops[op].seconds;
+    }
+    if ((held && !forced) || !fits(op))
       continue;
     doStart(op);
+    if (forced)
+      return true;
     any = true;
   }
   return any;
@@ -299,9 +310,10 @@ std::optional<Schedule> Greedy::run() {
     }
     if (runSomething())
       continue;
-    if (started.empty())
+    if (!started.empty())
+      doAwait(started.front());
+    else if (!startReady(/*forced=*/true))
       return std::nullopt; // nothing fits
-    doAwait(started.front());
   }
   while (!started.empty())
     doAwait(started.front());

@@ -13,8 +13,11 @@ struct Rules {
   enum class First { path, reference, nearest } first = First::path;
   double pathWeight = 1;   ///< what a second of a collective counts in that path
   bool oneInQueue = false; ///< a collective waits for its queue to be empty, not only ready
-  double usefulPart = 0;   ///< of a filler, how much must lie beside the collective
-  bool bestFit = true;     ///< fillers: the most hidden first; else as everything
+  /// A collective that is less urgent than the kernels at hand starts only if it can end before
+  /// these make another ready.
+  bool polite = false;
+  double usefulPart = 0; ///< of a filler, how much must lie beside the collective
+  bool bestFit = true;   ///< fillers: the most hidden first; else as everything
 };
 
 /// Edges of a problem, both ways, computed once.

@@ -21,11 +21,8 @@ public:
         partner(problem.ops.size()) {
     limit = options.memoryBudget ? peakBytes(problem, given) + *options.memoryBudget
                                  : std::numeric_limits<int64_t>::max();
-    for (size_t at = 0; at < schedule.size(); ++at)
-      if (schedule[at].kind == StepKind::start)
-        for (size_t i = at; schedule[i] != Step{StepKind::await, schedule[at].op}; ++i)
-          if (schedule[i].kind == StepKind::run)
-            partner[schedule[at].op] = partner[schedule[i].op] = true;
+    for (const Beside &beside : evaluate(problem, given).beside)
+      partner[beside.collective] = partner[beside.kernel] = true;
   }
 
   Schedule bulk() {
@@ -63,6 +60,7 @@ public:
 
   Schedule sinks(unsigned distance) {
     std::vector<unsigned> alone = lonely();
+    std::erase_if(alone, [&](unsigned op) { return graph.completeFor[op].empty(); });
     for (size_t c = 0; c < alone.size(); ++c) {
       unsigned op = alone[c];
       size_t at = find({StepKind::start, op});

@@ -161,17 +161,22 @@ void Improver::settle(Schedule &schedule) {
 std::vector<Rules> allRules() {
   using First = Rules::First;
   std::vector<Rules> all;
-  for (double weight : {1.0, 2.0})
-    for (bool one : {false, true})
-      for (double useful : {0.0, 0.5, 0.9})
-        all.push_back({First::path, weight, one, useful, true});
+  auto add = [&](First first, double weight, bool one, bool polite, double useful, bool fit) {
+    all.push_back({first, weight, one, polite, useful, fit});
+  };
+  for (double useful : {0.0, 0.5, 0.9}) {
+    for (double weight : {1.0, 2.0})
+      for (bool one : {false, true})
+        add(First::path, weight, one, false, useful, true);
+    for (First first : {First::path, First::nearest})
+      add(first, 1, false, true, useful, true);
+    add(First::nearest, 1, false, false, useful, true);
+  }
   for (First first : {First::path, First::reference, First::nearest})
     for (bool one : {false, true})
-      all.push_back({first, 1, one, one ? 0.5 : 0, false});
-  all.push_back({First::reference, 1, false, 0, true});
-  all.push_back({First::nearest, 1, false, 0, true});
-  all.push_back({First::nearest, 1, true, 0.5, true});
-  all.push_back({First::nearest, 1, false, 0.9, true});
+      add(first, 1, one, false, one ? 0.5 : 0, false);
+  add(First::reference, 1, false, false, 0, true);
+  add(First::nearest, 1, true, false, 0.5, true);
   return all;
 }
 

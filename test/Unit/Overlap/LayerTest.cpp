@@ -31,7 +31,7 @@ void expectRow(const SurveyRow &row) {
 }
 
 TEST(OverlapLayer, SurveyTableFirstRows) {
-  for (size_t i : {2, 9})
+  for (size_t i : {0, 5})
     expectRow(surveyRows[i]);
 }
 TEST(SlowOverlapLayer, SurveyTable) {

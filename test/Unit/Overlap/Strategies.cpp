@@ -115,7 +115,7 @@ PerLayer overlap_test::perLayer(const CostModel &cost, const Case &c, Strategy s
   SolveOptions solving;
   solving.memoryBudget = memoryBudget;
   solving.margin = -1; // what a strategy does is shown, good or bad
-  solving.effort = 200'000;
+  solving.effort = 50'000;
   return difference(stack(cost, c, strategy, options, 4, solving),
                     stack(cost, c, strategy, options, 2, solving));
 }

@@ -56,7 +56,8 @@ std::vector<unsigned> refuseUnderMargin(const Problem &problem, Schedule &schedu
 /// needs it.
 Schedule pairBulk(const Problem &problem, const Schedule &given, const SolveOptions &options);
 /// AG-WGRAD: a GEMM that no op needs, and that is no collective's partner, is put off and runs
-/// beside the next collective that has no partner; `distance` such collectives on at most.
+/// beside the next collective that has no partner and whose result is needed; `distance` of them on
+/// at most.
 Schedule pairSinks(const Problem &problem, const Schedule &given, const SolveOptions &options,
                    unsigned distance = 1);
 

@@ -1,7 +1,7 @@
 //===- Exact.cpp - The best schedule of a small problem ----------------------------===//
 //
 // States after the same set of steps are compared: one that is no earlier, and whose collectives in
-// flight end no earlier, is dropped. The memory in use depends on the set of steps alone, so the
+// flight have no less left, is dropped. The memory in use depends on the set of steps alone, so the
 // budget needs no comparison. A bound (what is left cannot take less than its longest path, nor
 // than all its kernels) drops states that cannot beat the best schedule known.
 //
@@ -106,11 +106,12 @@ double Search::bound(Key key, const Clock &clock) const {
   return std::max(latest, clock.now + kernels);
 }
 
+/// Time alone does not do: what is in flight longer may disturb more of what comes.
 bool Search::dominates(const Clock &a, const Clock &b) const {
   if (a.now > b.now)
     return false;
   for (const Clock::Flight &flight : a.flights)
-    if (a.now + a.rest(flight.op) > b.now + b.rest(flight.op))
+    if (a.rest(flight.op) > b.rest(flight.op))
       return false;
   return true;
 }

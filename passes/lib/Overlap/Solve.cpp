@@ -123,7 +123,7 @@ void Improver::improve(Schedule &schedule) {
     if (peakBytes(problem, trial) > limit)
       continue;
     double time = climb(trial, secondsAt(problem, trial, frequency));
-    if (time < best * (1 - 1e-9)) {
+    if (time <= best) { // as good is another place to start from
       best = time;
       schedule = std::move(trial);
     }

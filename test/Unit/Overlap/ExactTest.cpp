@@ -69,7 +69,7 @@ void compare(uint64_t from, uint64_t to) {
     SolveOptions options;
     options.memoryBudget = budget;
     options.margin = 0;
-    options.effort = 40'000;
+    options.effort = 100'000;
     Solution solution = solve(problem, serial, options);
     ASSERT_EQ(check(problem, solution.schedule), std::nullopt);
     if (budget) {

@@ -220,7 +220,7 @@ Solution mlir::ncclx::overlap::solve(const Problem &problem, const Schedule &giv
       frequency = evaluate(problem, solution.schedule).frequency;
     }
     solution.refused = refuseUnderMargin(problem, solution.schedule, options.margin);
-    if (evaluate(problem, solution.schedule).seconds > before.seconds)
+    if (evaluate(problem, solution.schedule).seconds > before.seconds * (1 - 1e-9))
       solution.schedule = given;
   }
   solution.timeline = evaluate(problem, solution.schedule);

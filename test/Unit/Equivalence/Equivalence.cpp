@@ -2,7 +2,7 @@
 #include "Equivalence.h"
 
 #include "../Runtime/Harness.h"
-#include "Driver.h"
+#include "CppCarrier.h"
 
 #include "ncclx/Overlap/Passes.h"
 #include "ncclx/Reference/Data.h"
@@ -13,6 +13,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <barrier>
 #include <cstring>
@@ -166,7 +167,8 @@ std::string interpret(Compilation &compilation, const Options &options, Expected
 
 /// One rank's runs; throws what is wrong.
 void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &graph,
-             const Compilation &compilation, const Options &options, const Expected &expected) {
+             const Compilation &compilation, ncclxrtProgram_t program, const Options &options,
+             const Expected &expected) {
   const HostPlan &plan = compilation.plan();
   PlanDescription description(plan, 0);
   auto must = [&](ncclxrtResult_t result) {
@@ -199,7 +201,7 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
       else if (window.role == ctran::WindowRole::Output && window.bytes)
         memset(buffers[w], 0xe7, window.bytes);
     }
-    must(ncclxrtPlanRun(rank.plan, compilation.entry()));
+    must(ncclxrtPlanRun(rank.plan, program));
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role != ctran::WindowRole::Output)
         continue;
@@ -217,6 +219,20 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
                                     "): " + c.describe(window.type));
     }
   }
+}
+
+/// The schedule as C++, compiled and loaded; the files are gone when this returns.
+llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
+  llvm::SmallString<128> folder;
+  if (std::error_code code = llvm::sys::fs::createUniqueDirectory("ncclx-equivalence", folder))
+    return llvm::errorCodeToError(code);
+  CppOptions options{folder.str().str(), "schedule", ""};
+  llvm::Expected<std::unique_ptr<LoadedCpp>> loaded =
+      failed(writeCpp(compilation, options))
+          ? llvm::createStringError("no C++ can be made of the schedule")
+          : LoadedCpp::create(options, NCCLX_TEST_CXX);
+  llvm::sys::fs::remove_directories(folder);
+  return loaded;
 }
 
 } // namespace
@@ -241,6 +257,15 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
     if (ctran::machine::DataResult data = ctran::machine::run(compilation.machine(), order); !data)
       return "adversarial order " + std::to_string(order.seed) + ": " + data.message + "\n";
   }
+  ncclxrtProgram_t program = compilation.entry();
+  std::unique_ptr<LoadedCpp> loaded;
+  if (options.cpp || getenv("NCCLX_TEST_CPP")) {
+    llvm::Expected<std::unique_ptr<LoadedCpp>> made = loadCpp(compilation);
+    if (!made)
+      return llvm::toString(made.takeError()) + "\n" + compiled.messages;
+    loaded = std::move(*made);
+    program = loaded->program();
+  }
   Expected expected;
   if (std::string error =
           interpret(original ? original->compilation : compilation, options, expected);
@@ -264,7 +289,7 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
         }
         std::string text;
         try {
-          execute(*rank, poisoned, graph, compilation, options, expected);
+          execute(*rank, poisoned, graph, compilation, program, options, expected);
         } catch (const std::exception &e) {
           text = e.what();
           ncclxrtCommAbort(rank->comm, text.c_str()); // the others need not wait

@@ -12,8 +12,9 @@ struct Options {
   uint64_t seed = 1;
   /// Passes that the graph goes through before it is compiled; the reference interprets it as it
   /// is.
-  std::string pipeline;
+  std::string pipeline = "";
   bool specials = false; ///< NaN, infinities and -0 among the inputs
+  bool cpp = false;      ///< run the C++ carrier instead of the one in this process
 };
 
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in

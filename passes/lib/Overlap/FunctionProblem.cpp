@@ -213,6 +213,11 @@ FailureOr<FunctionProblem> FunctionProblem::read(func::FuncOp function,
     why = *wrong;
     return failure();
   }
+  // What is in flight across an op that may communicate is for its writer to judge.
+  if (std::optional<std::string> wrong = overlap::check(result.problem, result.given)) {
+    why = "it cannot stay as it is: " + *wrong;
+    return failure();
+  }
   return result;
 }
 

@@ -1,0 +1,107 @@
+//===- partition.h - Who owns which bytes, on host and device ---*- C++ -*-===//
+//
+// The index maps of the device library, as plain C++: a kernel, the kernel at the peer that
+// consumes its bytes, the host that launches both, and the tests that run without a GPU all use
+// these.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLXRT_DEVICE_PARTITION_H
+#define NCCLXRT_DEVICE_PARTITION_H
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define NCCLXRT_HD __host__ __device__ __forceinline__
+#else
+#define NCCLXRT_HD inline
+#endif
+
+namespace ncclxrt::device {
+
+/// The interval [begin, end) of something.
+struct Share {
+  int64_t begin, end;
+  NCCLXRT_HD int64_t size() const { return end - begin; }
+};
+
+/// Piece `index` of `n` of [0, total): as many whole granules as the others, or one more. Block b
+/// of a kernel owns piece b of its bytes; so does block b at the peer. The same cut as the
+/// `balanced` dimension of an index space (dialect/SPEC.md, S5).
+NCCLXRT_HD Share shareOf(int64_t total, int64_t granule, int64_t n, int64_t index) {
+  int64_t granules = total / granule + (total % granule != 0);
+  int64_t each = granules / n, more = granules % n;
+  // floor(i * granules / n) without the product of two large numbers.
+  int64_t from = (index * each + index * more / n) * granule;
+  int64_t to = ((index + 1) * each + (index + 1) * more / n) * granule;
+  return {from < total ? from : total, to < total ? to : total};
+}
+
+/// What a block copies or reduces is cut at 16 bytes, the width of one access.
+constexpr int64_t ownershipGranule = 16;
+
+/// Packets: data that carries its own flag, in units of 16 bytes that are stored at once. The flag
+/// is the number of the run, 64 bits wide, at a place of its own: no payload can look like it, and
+/// it does not come round again.
+///
+/// Packet16: a word of 8 bytes and the flag. Needs 16-byte stores that arrive whole, which the
+/// memory model of PTX gives (.b128).
+struct Packet16 {
+  static constexpr int64_t group = 1; ///< units that are stored together
+  /// Words of data in a group.
+  static constexpr int64_t wordsPerGroup = 1;
+  /// Words that unit `u` carries: `first` and, when `second`, the one after it.
+  static NCCLXRT_HD int64_t firstWord(int64_t u) { return u; }
+  static NCCLXRT_HD bool hasSecond(int64_t) { return false; }
+  static NCCLXRT_HD bool hasFlag(int64_t) { return true; }
+};
+
+/// Packet128: 15 words and the flag in 8 units that 8 lanes of one warp store at once. Needs 128
+/// aligned bytes, stored and loaded by one instruction of a warp, to arrive whole; NVLink and the
+/// L2 of compute capability 7.0 and later keep that, no document promises it.
+struct Packet128 {
+  static constexpr int64_t group = 8;
+  static constexpr int64_t wordsPerGroup = 15;
+  static NCCLXRT_HD int64_t firstWord(int64_t u) { return u / 8 * 15 + u % 8 * 2; }
+  static NCCLXRT_HD bool hasSecond(int64_t u) { return u % 8 != 7; }
+  static NCCLXRT_HD bool hasFlag(int64_t u) { return u % 8 == 7; }
+};
+
+/// Units that `bytes` of data take, a whole number of groups. At least one group, since a packet
+/// without data still tells that the sender has come this far.
+template <class Packet> NCCLXRT_HD int64_t packetUnits(int64_t bytes) {
+  int64_t words = bytes / 8 + (bytes % 8 != 0);
+  int64_t groups = words / Packet::wordsPerGroup + (words % Packet::wordsPerGroup != 0);
+  return (groups ? groups : 1) * Packet::group;
+}
+
+/// Bytes of scratch memory that packets of `bytes` of data take.
+template <class Packet> NCCLXRT_HD int64_t packetBytes(int64_t bytes) {
+  return (packetUnits<Packet>(bytes) * 16 + 127) / 128 * 128;
+}
+
+/// The units that block `block` of `blocks` sends, and receives.
+template <class Packet> NCCLXRT_HD Share packetShare(int64_t bytes, int64_t blocks, int64_t block) {
+  return shareOf(packetUnits<Packet>(bytes), Packet::group, blocks, block);
+}
+
+/// Address bits that two pointers have in common at the low end: the widest unit, up to 16 bytes,
+/// in which both can be aligned at once.
+NCCLXRT_HD int64_t commonAlignment(uint64_t a, uint64_t b) {
+  uint64_t differ = (a ^ b) | 16;
+  return int64_t(differ & -differ);
+}
+
+/// How [0, bytes) at address `at` splits into single units before, wide units, and single units
+/// after, where `wide` divides into addresses from head on.
+struct Split {
+  int64_t head, body; ///< bytes; the tail is what is left
+};
+NCCLXRT_HD Split splitAt(uint64_t at, int64_t bytes, int64_t wide) {
+  int64_t head = int64_t(-at & uint64_t(wide - 1));
+  head = head < bytes ? head : bytes;
+  return {head, (bytes - head) / wide * wide};
+}
+
+} // namespace ncclxrt::device
+
+#endif // NCCLXRT_DEVICE_PARTITION_H

@@ -1,0 +1,71 @@
+#include "choose.h"
+
+#include <algorithm>
+
+namespace bench {
+
+/// Bytes that a rank sends to each of its peers.
+static int64_t sent(const Call &call, int ranks) {
+  bool whole =
+      call.coll == Coll::AllReduce || call.coll == Coll::Broadcast || call.coll == Coll::Permute;
+  return whole ? call.bytes : call.bytes / ranks;
+}
+
+Config choose(const Call &call, int ranks) {
+  int64_t bytes = sent(call, ranks);
+  auto blocks = [&](int64_t bytesEach, int most) {
+    return int(std::clamp<int64_t>((bytes + bytesEach - 1) / bytesEach, 1, most));
+  };
+  if (bytes <= 8192)
+    return {Algo::Packet16, blocks(2048, 4), 256, 1, true};
+  if (bytes <= (8 << 20))
+    return {Algo::Packet128, blocks(8192, 128), 512, 1, true};
+  if (bytes <= (32 << 20))
+    return {Algo::Direct, 128, 512, 1, true};
+  bool reduces = call.coll == Coll::ReduceScatter || call.coll == Coll::AllReduce;
+  return {Algo::CopyEngine, 32, 512, reduces ? 8 : 1, false};
+}
+
+std::vector<Config> candidates(const Call &call, int ranks) {
+  int64_t bytes = sent(call, ranks);
+  bool reduces = call.coll == Coll::ReduceScatter || call.coll == Coll::AllReduce;
+  std::vector<Config> all;
+  auto add = [&](Algo algo, std::initializer_list<int64_t> each,
+                 std::initializer_list<int> threads) {
+    std::vector<std::pair<int, int>> seen;
+    for (int64_t e : each)
+      for (int t : threads) {
+        int blocks = int(std::clamp<int64_t>((bytes + e - 1) / e, 1, 132));
+        if (std::find(seen.begin(), seen.end(), std::pair(blocks, t)) != seen.end())
+          continue;
+        seen.push_back({blocks, t});
+        all.push_back({algo, blocks, t, 1, true});
+      }
+  };
+  if (bytes <= (64 << 10))
+    add(Algo::Packet16, {512, 1024, 2048, 4096, 8192}, {128, 256, 512});
+  if (bytes <= (16 << 20))
+    add(Algo::Packet128, {1024, 2048, 4096, 8192, 16384}, {256, 512});
+  if (bytes >= (256 << 10) && bytes <= (256 << 20)) {
+    add(Algo::Direct, {8192, 32768}, {512, 1024});
+    if (bytes >= (8 << 20))
+      add(Algo::Bulk, {bytes / 16, bytes / 64, 8192}, {128});
+  }
+  if (bytes >= (8 << 20)) {
+    if (reduces)
+      for (int chunks : {4, 8, 16})
+        for (int blocks : {16, 32, 64})
+          all.push_back({Algo::CopyEngine, blocks, 512, chunks, false});
+    else
+      for (int pieces : {1, 2, 4})
+        all.push_back({Algo::CopyEngine, 1, 32, pieces, false});
+  }
+  if (bytes <= (64 << 10)) {
+    Config late = all.front();
+    late.early = false; // what the early launch brings
+    all.push_back(late);
+  }
+  return all;
+}
+
+} // namespace bench

@@ -1,0 +1,368 @@
+//===- kernels.cuh - Collectives of one host, written by hand ---*- C++ -*-===//
+//
+// What the code generator is to print, composed of the same functions: each kernel is one program's
+// sm lane. `R` ranks; `me` is this one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLX_TEST_BENCH_CUDA_KERNELS_CUH
+#define NCCLX_TEST_BENCH_CUDA_KERNELS_CUH
+
+#include "ncclxrt/device/bulk.cuh"
+#include "ncclxrt/device/packet.cuh"
+#include "ncclxrt/device/transfer.cuh"
+
+namespace bench {
+using namespace ncclxrt::device;
+
+constexpr int maxBlocks = 264;
+
+/// Everything by value: a pointer in a table in memory would cost a trip there.
+template <int R> struct Args {
+  const char *in; // own input
+  char *out;      // own output
+  const char *peerIn[R];
+  char *peerOut[R];
+  char *scratch[R];   // packets: [2 generations][region][sender]
+  uint64_t *slots[R]; // [kind][sender][block]
+  uint64_t *epochs;   // [block]
+  Guard guard;
+  int64_t bytes;     // of a piece; of the whole for all_reduce and broadcast
+  int64_t slotBytes; // of one sender's packets
+  int64_t generationBytes;
+  ReduceArgs reduce;
+  int me;
+  int to, from; // permute: -1 for none; broadcast: the root in `from`
+};
+
+enum Kind { Ready, Done, Credit, Kinds };
+
+template <int R>
+__device__ __forceinline__ uint64_t *slotOf(const Args<R> &a, Kind kind, int at, int sender) {
+  return a.slots[at] + (int64_t(kind) * R + sender) * maxBlocks + blockIdx.x;
+}
+template <int R> __device__ __forceinline__ int peerAt(const Args<R> &a, int i) {
+  int p = a.me + 1 + i;
+  return p < R ? p : p - R;
+}
+/// Where `sender`'s packets of this run lie at rank `at`.
+template <int R>
+__device__ __forceinline__ char *packetsAt(const Args<R> &a, uint64_t epoch, int at, int sender,
+                                           int region = 0) {
+  return a.scratch[at] + (epoch & 1) * a.generationBytes + (region * R + sender) * a.slotBytes;
+}
+template <int R> __device__ __forceinline__ Share own(const Args<R> &a, int64_t bytes) {
+  return shareOf(bytes, ownershipGranule, gridDim.x, blockIdx.x);
+}
+template <int R> __device__ __forceinline__ void copyOwn(const char *from, char *to, Share share) {
+  if (from != to)
+    copyShare(1, [&](int) { return to; }, from, share);
+}
+template <int R>
+__device__ __forceinline__ void signalAll(const Args<R> &a, Kind kind, uint64_t e) {
+  signalFromBlock(R, e, [&](int p) { return p == a.me ? nullptr : slotOf(a, kind, p, a.me); });
+}
+template <int R> __device__ __forceinline__ void waitAll(const Args<R> &a, Kind kind, uint64_t e) {
+  waitInBlock(R, e, a.guard, kind,
+              [&](int p) { return p == a.me ? nullptr : slotOf(a, kind, a.me, p); });
+}
+
+//===--- packets ----------------------------------------------------------------------------===//
+
+template <int R, class P> __global__ void packetAllGather(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0};
+  sendPackets<P>(
+      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.bytes, run);
+  copyOwn<R>(a.in, a.out + a.me * a.bytes, own(a, a.bytes));
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    receivePackets<P>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.bytes, run, p);
+  }
+  e.end();
+}
+
+template <int R, class P> __global__ void packetAllToAll(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0};
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    sendPackets<P>(
+        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.bytes, run);
+  }
+  copyOwn<R>(a.in + a.me * a.bytes, a.out + a.me * a.bytes, own(a, a.bytes));
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    receivePackets<P>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.bytes, run, p);
+  }
+  e.end();
+}
+
+template <int R, class P, class T, ReduceOp Op>
+__global__ void packetReduceScatter(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0};
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    sendPackets<P>(
+        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.bytes, run);
+  }
+  Words to(a.out, a.bytes);
+  reducePackets<P, T, Op>(
+      R, a.me, a.in + a.me * a.bytes, [&](int r) { return packetsAt(a, e, a.me, r); }, a.bytes,
+      a.reduce, run,
+      [&](int64_t u, int64_t words, Unit unit) { unpackUnit<P>(to, u, words, unit); });
+  e.end();
+}
+
+template <int R, class P, class T, ReduceOp Op>
+__global__ void packetOneShot(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0};
+  sendPackets<P>(
+      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.bytes, run);
+  Words to(a.out, a.bytes);
+  reducePackets<P, T, Op>(
+      R, a.me, a.in, [&](int r) { return packetsAt(a, e, a.me, r); }, a.bytes, a.reduce, run,
+      [&](int64_t u, int64_t words, Unit unit) { unpackUnit<P>(to, u, words, unit); });
+  e.end();
+}
+
+/// Every rank sums its part, in region 0, and sends the sum as packets again, to region 1.
+template <int R, class P, class T, ReduceOp Op>
+__global__ void packetTwoShot(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0}, again{e, a.guard, 1};
+  auto part = [&](int p) { return shareOf(a.bytes, ownershipGranule, R, p); };
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    sendPackets<P>(
+        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + part(p).begin, part(p).size(),
+        run);
+  }
+  Share mine = part(a.me);
+  Words to(a.out + mine.begin, mine.size());
+  reducePackets<P, T, Op>(
+      R, a.me, a.in + mine.begin, [&](int r) { return packetsAt(a, e, a.me, r); }, mine.size(),
+      a.reduce, run,
+      [&](int64_t u, int64_t words, Unit unit) {
+        unpackUnit<P>(to, u, words, unit);
+        if (P::hasFlag(u))
+          unit.high = again.flag;
+        for (int i = 0; i < R - 1; ++i)
+          storeUnit(reinterpret_cast<Unit *>(packetsAt(a, e, peerAt(a, i), a.me, 1)) + u, unit);
+      });
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    receivePackets<P>(a.out + part(p).begin, packetsAt(a, e, a.me, p, 1), part(p).size(), again, p);
+  }
+  e.end();
+}
+
+/// One way: nobody answers, so a sender awaits that its packets of two runs ago have been read.
+template <int R, class P> __global__ void packetBroadcast(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0};
+  int root = a.from;
+  if (a.me == root) {
+    waitAll(a, Credit, e > 2 ? e - 2 : 0);
+    sendPackets<P>(
+        R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.bytes, run);
+    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+  } else {
+    receivePackets<P>(a.out, packetsAt(a, e, a.me, root), a.bytes, run, root);
+    signalFromBlock(1, e, [&](int) { return slotOf(a, Credit, root, a.me); });
+  }
+  e.end();
+}
+
+template <int R, class P> __global__ void packetPermute(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  PacketRun run{e, a.guard, 0};
+  if (a.to >= 0 && a.to != a.me) {
+    waitInBlock(1, e > 2 ? e - 2 : 0, a.guard, Credit,
+                [&](int) { return slotOf(a, Credit, a.me, a.to); });
+    sendPackets<P>(1, [&](int) { return packetsAt(a, e, a.to, a.me); }, a.in, a.bytes, run);
+  }
+  if (a.from == a.me)
+    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+  else if (a.from >= 0) {
+    receivePackets<P>(a.out, packetsAt(a, e, a.me, a.from), a.bytes, run, a.from);
+    signalFromBlock(1, e, [&](int) { return slotOf(a, Credit, a.from, a.me); });
+  }
+  e.end();
+}
+
+//===--- zero-copy
+//-----------------------------------------------------------------------------===//
+
+template <bool bulk, class ToOf>
+__device__ __forceinline__ void push(ToOf to, int count, const char *from, Share share) {
+  if constexpr (bulk)
+    copyShareBulk(count, to, from, share);
+  else
+    copyShare(count, to, from, share);
+}
+
+template <int R, bool bulk> __global__ void directAllGather(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  signalAll(a, Ready, e); // my output may be written
+  copyOwn<R>(a.in, a.out + a.me * a.bytes, own(a, a.bytes));
+  waitAll(a, Ready, e);
+  push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)] + a.me * a.bytes; }, R - 1, a.in,
+             own(a, a.bytes));
+  signalAll(a, Done, e);
+  waitAll(a, Done, e);
+  e.end();
+}
+
+template <int R, bool bulk> __global__ void directAllToAll(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  signalAll(a, Ready, e);
+  copyOwn<R>(a.in + a.me * a.bytes, a.out + a.me * a.bytes, own(a, a.bytes));
+  waitAll(a, Ready, e);
+  for (int i = 0; i < R - 1; ++i) {
+    int p = peerAt(a, i);
+    push<bulk>([&](int) { return a.peerOut[p] + a.me * a.bytes; }, 1, a.in + p * a.bytes,
+               own(a, a.bytes));
+  }
+  signalAll(a, Done, e);
+  waitAll(a, Done, e);
+  e.end();
+}
+
+template <int R, bool bulk> __global__ void directBroadcast(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  if (a.me == a.from) {
+    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+    waitAll(a, Ready, e);
+    push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)]; }, R - 1, a.in, own(a, a.bytes));
+    signalAll(a, Done, e);
+  } else {
+    signalFromBlock(1, e, [&](int) { return slotOf(a, Ready, a.from, a.me); });
+    waitInBlock(1, e, a.guard, Done, [&](int) { return slotOf(a, Done, a.me, a.from); });
+  }
+  e.end();
+}
+
+template <int R, bool bulk> __global__ void directPermute(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  bool sends = a.to >= 0 && a.to != a.me, receives = a.from >= 0 && a.from != a.me;
+  if (receives)
+    signalFromBlock(1, e, [&](int) { return slotOf(a, Ready, a.from, a.me); });
+  if (a.from == a.me)
+    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+  if (sends) {
+    waitInBlock(1, e, a.guard, Ready, [&](int) { return slotOf(a, Ready, a.me, a.to); });
+    push<bulk>([&](int) { return a.peerOut[a.to]; }, 1, a.in, own(a, a.bytes));
+    signalFromBlock(1, e, [&](int) { return slotOf(a, Done, a.to, a.me); });
+  }
+  if (receives)
+    waitInBlock(1, e, a.guard, Done, [&](int) { return slotOf(a, Done, a.me, a.from); });
+  e.end();
+}
+
+template <int R, class T, ReduceOp Op>
+__global__ void directReduceScatter(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  signalAll(a, Ready, e); // my input may be read
+  waitAll(a, Ready, e);
+  reduceShare<T, Op, R>(
+      1, [&](int) { return a.out; }, [&](int r) { return a.peerIn[r] + a.me * a.bytes; },
+      own(a, a.bytes), a.reduce);
+  signalAll(a, Done, e);
+  waitAll(a, Done, e);
+  e.end();
+}
+
+/// Two-shot: every rank pulls its part from all, sums it, and pushes the sum to all.
+template <int R, class T, ReduceOp Op>
+__global__ void directAllReduce(const __grid_constant__ Args<R> a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  Epoch e(a.epochs);
+  signalAll(a, Ready, e);
+  waitAll(a, Ready, e);
+  Share part = shareOf(a.bytes, ownershipGranule, R, a.me);
+  reduceShare<T, Op, R>(
+      R, [&](int r) { return a.peerOut[r] + part.begin; },
+      [&](int r) { return a.peerIn[r] + part.begin; }, own(a, part.size()), a.reduce);
+  signalAll(a, Done, e);
+  waitAll(a, Done, e);
+  e.end();
+}
+
+//===--- few SMs beside copy engines
+//------------------------------------------------------------===//
+
+/// Adds what copy engines bring, chunk by chunk: chunk c of rank r's part is in scratch, at
+/// r * stride + its offset, once arrived[r * chunks + c] is 1. `summed[c]` counts blocks.
+template <int R> struct ChunkArgs {
+  const char *in; // own input's part
+  char *out;      // where the sum goes
+  char *scratch;  // [sender][bytes]
+  const uint32_t *arrived;
+  uint32_t *summed; // null: nobody waits for chunks
+  Guard guard;
+  int64_t bytes, stride;
+  ReduceArgs reduce;
+  int chunks, me;
+};
+
+/// Chunks are cut alike by the host that copies them.
+NCCLXRT_HD Share chunkOf(int64_t bytes, int chunks, int c) {
+  return shareOf(bytes, 4096, chunks, c);
+}
+
+template <int R, class T, ReduceOp Op>
+__global__ void addChunks(const __grid_constant__ ChunkArgs<R> a) {
+  for (int c = 0; c < a.chunks; ++c) {
+    for (int r = threadIdx.x; r < R; r += blockDim.x)
+      if (r != a.me)
+        waitStreamSlot(a.arrived + r * a.chunks + c, 1, a.guard, c, r);
+    __syncthreads();
+    Share chunk = chunkOf(a.bytes, a.chunks, c);
+    Share share = shareOf(chunk.size(), ownershipGranule, gridDim.x, blockIdx.x);
+    reduceShare<T, Op, R>(
+        1, [&](int) { return a.out + chunk.begin; },
+        [&](int r) {
+          return (r == a.me ? a.in : const_cast<const char *>(a.scratch) + r * a.stride) +
+                 chunk.begin;
+        },
+        share, a.reduce);
+    if (a.summed) {
+      __syncthreads();
+      if (threadIdx.x == 0)
+        addRelease<Scope::System>(a.summed + c, 1);
+    }
+  }
+}
+
+static __global__ void emptyKernel() {}
+
+} // namespace bench
+
+#endif // NCCLX_TEST_BENCH_CUDA_KERNELS_CUH

@@ -130,8 +130,8 @@ CheckResult checkAll(Rank &r, bool allTypes, bool stress) {
     std::vector<Config> all;
     int most = r.ranks > 2 ? 4 : 32; // several ranks share a GPU and must all be resident
     for (int blocks : {1, most})
-      all.push_back({algo, blocks, blocks == 1 ? 64 : 256, algo == Algo::CopyEngine ? 2 : 1, true});
-    if (algo == Algo::CopyEngine)
+      all.push_back({algo, blocks, blocks == 1 ? 64 : 256, algo >= Algo::CopyEngine ? 2 : 1, true});
+    if (algo >= Algo::CopyEngine)
       all = {{algo, most / 2, 256, 1, true}, {algo, most / 2, 256, 5, true}};
     return all;
   };

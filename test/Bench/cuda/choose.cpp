@@ -42,24 +42,25 @@ std::vector<Config> candidates(const Call &call, int ranks) {
         all.push_back({algo, blocks, t, 1, true});
       }
   };
-  if (bytes <= (64 << 10))
-    add(Algo::Packet16, {512, 1024, 2048, 4096, 8192}, {128, 256, 512});
+  if (bytes <= (64 << 10)) // one unit a thread
+    add(Algo::Packet16, {512, 1024, 2048, 4096}, {64, 128, 256});
   if (bytes <= (16 << 20))
-    add(Algo::Packet128, {1024, 2048, 4096, 8192, 16384}, {256, 512});
-  if (bytes >= (256 << 10) && bytes <= (256 << 20)) {
-    add(Algo::Direct, {8192, 32768}, {512, 1024});
+    add(Algo::Packet128, {1024, 2048, 4096, 8192, 16384}, {128, 256, 512});
+  if (bytes >= (1 << 20) && bytes <= (256 << 20)) {
+    add(Algo::Direct, {16384, 65536}, {256, 512});
     if (bytes >= (8 << 20))
       add(Algo::Bulk, {bytes / 16, bytes / 64, 8192}, {128});
   }
-  if (bytes >= (8 << 20)) {
-    if (reduces)
-      for (int chunks : {4, 8, 16})
-        for (int blocks : {16, 32, 64})
-          all.push_back({Algo::CopyEngine, blocks, 512, chunks, false});
-    else
-      for (int pieces : {1, 2, 4})
-        all.push_back({Algo::CopyEngine, 1, 32, pieces, false});
-  }
+  if (bytes >= (16 << 20))
+    for (Algo algo : {Algo::CopyEngine, Algo::MeetEngine}) {
+      if (reduces)
+        for (int chunks : {2, 4, 8})
+          for (int blocks : {16, 64})
+            all.push_back({algo, blocks, 512, chunks, false});
+      else
+        for (int pieces : {1, 2})
+          all.push_back({algo, 1, 32, pieces, false});
+    }
   if (bytes <= (64 << 10)) {
     Config late = all.front();
     late.early = false; // what the early launch brings

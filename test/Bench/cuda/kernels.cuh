@@ -26,7 +26,10 @@ template <int R> struct Args {
   uint64_t *slots[R]; // [kind][sender][block]
   uint64_t *epochs;   // [block]
   Guard guard;
-  int64_t bytes;     // of a piece; of the whole for all_reduce and broadcast
+  int64_t bytes;   // of a piece; of the whole for all_reduce and broadcast
+  PacketSpan span; // of `bytes`
+  Share part[R];   // all_reduce: who sums what
+  PacketSpan partSpan[R];
   int64_t slotBytes; // of one sender's packets
   int64_t generationBytes;
   ReduceArgs reduce;
@@ -50,12 +53,9 @@ __device__ __forceinline__ char *packetsAt(const Args<R> &a, uint64_t epoch, int
                                            int region = 0) {
   return a.scratch[at] + (epoch & 1) * a.generationBytes + (region * R + sender) * a.slotBytes;
 }
-template <int R> __device__ __forceinline__ Share own(const Args<R> &a, int64_t bytes) {
-  return shareOf(bytes, ownershipGranule, gridDim.x, blockIdx.x);
-}
-template <int R> __device__ __forceinline__ void copyOwn(const char *from, char *to, Share share) {
+__device__ __forceinline__ void copyOwn(const char *from, char *to, int64_t bytes) {
   if (from != to)
-    copyShare(1, [&](int) { return to; }, from, share);
+    copyBytes(gridWorkers(), 1, [&](int) { return to; }, from, bytes);
 }
 template <int R>
 __device__ __forceinline__ void signalAll(const Args<R> &a, Kind kind, uint64_t e) {
@@ -66,96 +66,96 @@ template <int R> __device__ __forceinline__ void waitAll(const Args<R> &a, Kind 
               [&](int p) { return p == a.me ? nullptr : slotOf(a, kind, a.me, p); });
 }
 
+/// Every kernel begins so: what it reads may be the work of the kernel before.
+template <int R> __device__ __forceinline__ Epoch enter(const Args<R> &a) {
+  awaitEarlierKernels();
+  releaseLaterKernels();
+  return Epoch(a.epochs);
+}
+
 //===--- packets ----------------------------------------------------------------------------===//
 
-template <int R, class P> __global__ void packetAllGather(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+template <int R, class P, bool A>
+__global__ void packetAllGather(const __grid_constant__ Args<R> a) {
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
-  sendPackets<P>(
-      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.bytes, run);
-  copyOwn<R>(a.in, a.out + a.me * a.bytes, own(a, a.bytes));
+  char *own = a.out + a.me * a.bytes;
+  sendPackets<P, A>(
+      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span, run,
+      own == a.in ? nullptr : own);
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    receivePackets<P>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.bytes, run, p);
+    receivePackets<P, A>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.span, run, p);
   }
   e.end();
 }
 
-template <int R, class P> __global__ void packetAllToAll(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+template <int R, class P, bool A>
+__global__ void packetAllToAll(const __grid_constant__ Args<R> a) {
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    sendPackets<P>(
-        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.bytes, run);
+    sendPackets<P, A>(
+        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.span, run);
   }
-  copyOwn<R>(a.in + a.me * a.bytes, a.out + a.me * a.bytes, own(a, a.bytes));
+  sendPackets<P, A>(
+      0, [](int) { return nullptr; }, a.in + a.me * a.bytes, a.span, run, a.out + a.me * a.bytes);
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    receivePackets<P>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.bytes, run, p);
+    receivePackets<P, A>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.span, run, p);
   }
   e.end();
 }
 
-template <int R, class P, class T, ReduceOp Op>
+template <int R, class P, bool A, class T, ReduceOp Op>
 __global__ void packetReduceScatter(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    sendPackets<P>(
-        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.bytes, run);
+    sendPackets<P, A>(
+        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.span, run);
   }
-  Words to(a.out, a.bytes);
-  reducePackets<P, T, Op>(
-      R, a.me, a.in + a.me * a.bytes, [&](int r) { return packetsAt(a, e, a.me, r); }, a.bytes,
-      a.reduce, run,
-      [&](int64_t u, int64_t words, Unit unit) { unpackUnit<P>(to, u, words, unit); });
+  Words<A> to(a.out, a.bytes);
+  reducePackets<P, A, T, Op>(
+      R, a.me, a.in + a.me * a.bytes, [&](int r) { return packetsAt(a, e, a.me, r); }, a.span,
+      a.reduce, run, [&](int64_t u, Unit unit) { unpackUnit<P>(to, u, a.span.words, unit); });
   e.end();
 }
 
-template <int R, class P, class T, ReduceOp Op>
+template <int R, class P, bool A, class T, ReduceOp Op>
 __global__ void packetOneShot(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
-  sendPackets<P>(
-      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.bytes, run);
-  Words to(a.out, a.bytes);
-  reducePackets<P, T, Op>(
-      R, a.me, a.in, [&](int r) { return packetsAt(a, e, a.me, r); }, a.bytes, a.reduce, run,
-      [&](int64_t u, int64_t words, Unit unit) { unpackUnit<P>(to, u, words, unit); });
+  sendPackets<P, A>(
+      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span, run);
+  Words<A> to(a.out, a.bytes);
+  reducePackets<P, A, T, Op>(
+      R, a.me, a.in, [&](int r) { return packetsAt(a, e, a.me, r); }, a.span, a.reduce, run,
+      [&](int64_t u, Unit unit) { unpackUnit<P>(to, u, a.span.words, unit); });
   e.end();
 }
 
 /// Every rank sums its part, in region 0, and sends the sum as packets again, to region 1.
-template <int R, class P, class T, ReduceOp Op>
+template <int R, class P, bool A, class T, ReduceOp Op>
 __global__ void packetTwoShot(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0}, again{e, a.guard, 1};
-  auto part = [&](int p) { return shareOf(a.bytes, ownershipGranule, R, p); };
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    sendPackets<P>(
-        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + part(p).begin, part(p).size(),
+    sendPackets<P, A>(
+        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + a.part[p].begin, a.partSpan[p],
         run);
   }
-  Share mine = part(a.me);
-  Words to(a.out + mine.begin, mine.size());
-  reducePackets<P, T, Op>(
-      R, a.me, a.in + mine.begin, [&](int r) { return packetsAt(a, e, a.me, r); }, mine.size(),
-      a.reduce, run,
-      [&](int64_t u, int64_t words, Unit unit) {
-        unpackUnit<P>(to, u, words, unit);
+  Share mine = a.part[a.me];
+  PacketSpan span = a.partSpan[a.me];
+  Words<A> to(a.out + mine.begin, mine.size());
+  reducePackets<P, A, T, Op>(
+      R, a.me, a.in + mine.begin, [&](int r) { return packetsAt(a, e, a.me, r); }, span, a.reduce,
+      run,
+      [&](int64_t u, Unit unit) {
+        unpackUnit<P>(to, u, span.words, unit);
         if (P::hasFlag(u))
           unit.high = again.flag;
         for (int i = 0; i < R - 1; ++i)
@@ -163,44 +163,42 @@ __global__ void packetTwoShot(const __grid_constant__ Args<R> a) {
       });
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    receivePackets<P>(a.out + part(p).begin, packetsAt(a, e, a.me, p, 1), part(p).size(), again, p);
+    receivePackets<P, A>(a.out + a.part[p].begin, packetsAt(a, e, a.me, p, 1), a.partSpan[p], again,
+                         p);
   }
   e.end();
 }
 
 /// One way: nobody answers, so a sender awaits that its packets of two runs ago have been read.
-template <int R, class P> __global__ void packetBroadcast(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+template <int R, class P, bool A>
+__global__ void packetBroadcast(const __grid_constant__ Args<R> a) {
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
   int root = a.from;
   if (a.me == root) {
     waitAll(a, Credit, e > 2 ? e - 2 : 0);
-    sendPackets<P>(
-        R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.bytes, run);
-    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+    sendPackets<P, A>(
+        R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span, run,
+        a.in == a.out ? nullptr : a.out);
   } else {
-    receivePackets<P>(a.out, packetsAt(a, e, a.me, root), a.bytes, run, root);
+    receivePackets<P, A>(a.out, packetsAt(a, e, a.me, root), a.span, run, root);
     signalFromBlock(1, e, [&](int) { return slotOf(a, Credit, root, a.me); });
   }
   e.end();
 }
 
-template <int R, class P> __global__ void packetPermute(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+template <int R, class P, bool A> __global__ void packetPermute(const __grid_constant__ Args<R> a) {
+  Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
   if (a.to >= 0 && a.to != a.me) {
     waitInBlock(1, e > 2 ? e - 2 : 0, a.guard, Credit,
                 [&](int) { return slotOf(a, Credit, a.me, a.to); });
-    sendPackets<P>(1, [&](int) { return packetsAt(a, e, a.to, a.me); }, a.in, a.bytes, run);
+    sendPackets<P, A>(1, [&](int) { return packetsAt(a, e, a.to, a.me); }, a.in, a.span, run);
   }
   if (a.from == a.me)
-    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+    copyOwn(a.in, a.out, a.bytes);
   else if (a.from >= 0) {
-    receivePackets<P>(a.out, packetsAt(a, e, a.me, a.from), a.bytes, run, a.from);
+    receivePackets<P, A>(a.out, packetsAt(a, e, a.me, a.from), a.span, run, a.from);
     signalFromBlock(1, e, [&](int) { return slotOf(a, Credit, a.from, a.me); });
   }
   e.end();
@@ -210,38 +208,33 @@ template <int R, class P> __global__ void packetPermute(const __grid_constant__ 
 //-----------------------------------------------------------------------------===//
 
 template <bool bulk, class ToOf>
-__device__ __forceinline__ void push(ToOf to, int count, const char *from, Share share) {
+__device__ __forceinline__ void push(ToOf to, int count, const char *from, int64_t bytes) {
   if constexpr (bulk)
-    copyShareBulk(count, to, from, share);
+    copyBulk(count, to, from, bytes);
   else
-    copyShare(count, to, from, share);
+    copyBytes(gridWorkers(), count, to, from, bytes);
 }
 
 template <int R, bool bulk> __global__ void directAllGather(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   signalAll(a, Ready, e); // my output may be written
-  copyOwn<R>(a.in, a.out + a.me * a.bytes, own(a, a.bytes));
+  copyOwn(a.in, a.out + a.me * a.bytes, a.bytes);
   waitAll(a, Ready, e);
-  push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)] + a.me * a.bytes; }, R - 1, a.in,
-             own(a, a.bytes));
+  push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)] + a.me * a.bytes; }, R - 1, a.in, a.bytes);
   signalAll(a, Done, e);
   waitAll(a, Done, e);
   e.end();
 }
 
 template <int R, bool bulk> __global__ void directAllToAll(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  static_assert(!bulk || R == 2, "one bulk copy a kernel");
+  Epoch e = enter(a);
   signalAll(a, Ready, e);
-  copyOwn<R>(a.in + a.me * a.bytes, a.out + a.me * a.bytes, own(a, a.bytes));
+  copyOwn(a.in + a.me * a.bytes, a.out + a.me * a.bytes, a.bytes);
   waitAll(a, Ready, e);
   for (int i = 0; i < R - 1; ++i) {
     int p = peerAt(a, i);
-    push<bulk>([&](int) { return a.peerOut[p] + a.me * a.bytes; }, 1, a.in + p * a.bytes,
-               own(a, a.bytes));
+    push<bulk>([&](int) { return a.peerOut[p] + a.me * a.bytes; }, 1, a.in + p * a.bytes, a.bytes);
   }
   signalAll(a, Done, e);
   waitAll(a, Done, e);
@@ -249,13 +242,11 @@ template <int R, bool bulk> __global__ void directAllToAll(const __grid_constant
 }
 
 template <int R, bool bulk> __global__ void directBroadcast(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   if (a.me == a.from) {
-    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+    copyOwn(a.in, a.out, a.bytes);
     waitAll(a, Ready, e);
-    push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)]; }, R - 1, a.in, own(a, a.bytes));
+    push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)]; }, R - 1, a.in, a.bytes);
     signalAll(a, Done, e);
   } else {
     signalFromBlock(1, e, [&](int) { return slotOf(a, Ready, a.from, a.me); });
@@ -265,17 +256,15 @@ template <int R, bool bulk> __global__ void directBroadcast(const __grid_constan
 }
 
 template <int R, bool bulk> __global__ void directPermute(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   bool sends = a.to >= 0 && a.to != a.me, receives = a.from >= 0 && a.from != a.me;
   if (receives)
     signalFromBlock(1, e, [&](int) { return slotOf(a, Ready, a.from, a.me); });
   if (a.from == a.me)
-    copyOwn<R>(a.in, a.out, own(a, a.bytes));
+    copyOwn(a.in, a.out, a.bytes);
   if (sends) {
     waitInBlock(1, e, a.guard, Ready, [&](int) { return slotOf(a, Ready, a.me, a.to); });
-    push<bulk>([&](int) { return a.peerOut[a.to]; }, 1, a.in, own(a, a.bytes));
+    push<bulk>([&](int) { return a.peerOut[a.to]; }, 1, a.in, a.bytes);
     signalFromBlock(1, e, [&](int) { return slotOf(a, Done, a.to, a.me); });
   }
   if (receives)
@@ -285,14 +274,12 @@ template <int R, bool bulk> __global__ void directPermute(const __grid_constant_
 
 template <int R, class T, ReduceOp Op>
 __global__ void directReduceScatter(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   signalAll(a, Ready, e); // my input may be read
   waitAll(a, Ready, e);
-  reduceShare<T, Op, R>(
-      1, [&](int) { return a.out; }, [&](int r) { return a.peerIn[r] + a.me * a.bytes; },
-      own(a, a.bytes), a.reduce);
+  reduceBytes<T, Op, R>(
+      gridWorkers(), 1, [&](int) { return a.out; },
+      [&](int r) { return a.peerIn[r] + a.me * a.bytes; }, a.bytes, a.reduce);
   signalAll(a, Done, e);
   waitAll(a, Done, e);
   e.end();
@@ -301,17 +288,23 @@ __global__ void directReduceScatter(const __grid_constant__ Args<R> a) {
 /// Two-shot: every rank pulls its part from all, sums it, and pushes the sum to all.
 template <int R, class T, ReduceOp Op>
 __global__ void directAllReduce(const __grid_constant__ Args<R> a) {
-  awaitEarlierKernels();
-  releaseLaterKernels();
-  Epoch e(a.epochs);
+  Epoch e = enter(a);
   signalAll(a, Ready, e);
   waitAll(a, Ready, e);
-  Share part = shareOf(a.bytes, ownershipGranule, R, a.me);
-  reduceShare<T, Op, R>(
-      R, [&](int r) { return a.peerOut[r] + part.begin; },
-      [&](int r) { return a.peerIn[r] + part.begin; }, own(a, part.size()), a.reduce);
+  Share part = a.part[a.me];
+  reduceBytes<T, Op, R>(
+      gridWorkers(), R, [&](int r) { return a.peerOut[r] + part.begin; },
+      [&](int r) { return a.peerIn[r] + part.begin; }, part.size(), a.reduce);
   signalAll(a, Done, e);
   waitAll(a, Done, e);
+  e.end();
+}
+
+/// One block: every rank has come here, and what each did before is visible to all.
+template <int R> __global__ void meet(const __grid_constant__ Args<R> a, int kind) {
+  Epoch e(a.epochs + kind);
+  signalAll(a, Kind(kind), e);
+  waitAll(a, Kind(kind), e);
   e.end();
 }
 
@@ -345,14 +338,13 @@ __global__ void addChunks(const __grid_constant__ ChunkArgs<R> a) {
         waitStreamSlot(a.arrived + r * a.chunks + c, 1, a.guard, c, r);
     __syncthreads();
     Share chunk = chunkOf(a.bytes, a.chunks, c);
-    Share share = shareOf(chunk.size(), ownershipGranule, gridDim.x, blockIdx.x);
-    reduceShare<T, Op, R>(
-        1, [&](int) { return a.out + chunk.begin; },
+    reduceBytes<T, Op, R>(
+        gridWorkers(), 1, [&](int) { return a.out + chunk.begin; },
         [&](int r) {
           return (r == a.me ? a.in : const_cast<const char *>(a.scratch) + r * a.stride) +
                  chunk.begin;
         },
-        share, a.reduce);
+        chunk.size(), a.reduce);
     if (a.summed) {
       __syncthreads();
       if (threadIdx.x == 0)
@@ -360,8 +352,6 @@ __global__ void addChunks(const __grid_constant__ ChunkArgs<R> a) {
     }
   }
 }
-
-static __global__ void emptyKernel() {}
 
 } // namespace bench
 

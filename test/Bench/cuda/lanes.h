@@ -27,6 +27,8 @@ struct Lanes {
   int me, ranks;
   cudaStream_t lane[streams];
   cudaEvent_t forked, joined[streams];
+  /// When set: all ranks meet in a kernel on the caller's stream, before (0) and after (1).
+  std::function<void(int)> meet;
   std::vector<uint32_t *> slots; // at each rank: ready[rank], data[rank], summed[chunk], arrived
 
   uint32_t *ready(int at, int from) { return slots[at] + from; }
@@ -75,13 +77,15 @@ struct Lanes {
   void exchange(cudaStream_t s, int64_t bytes, int pieces, std::function<bool(int, int)> sends,
                 std::function<const char *(int)> from, std::function<char *(int)> to) {
     for (int i = 0; i < ranks - 1; ++i)
-      if (int p = peer(i); sends(p, me))
+      if (int p = peer(i); !meet && sends(p, me))
         signal(s, ready(p, me)); // my memory may be written
     fork(s);
     if (sends(me, me))
       copy(lane[1], to(me), from(me), bytes);
+    if (meet)
+      meet(0);
     for (int i = 0; i < ranks - 1; ++i)
-      if (int p = peer(i); sends(me, p))
+      if (int p = peer(i); !meet && sends(me, p))
         wait(s, ready(me, p));
     if (pieces > 1)
       fork(s);
@@ -94,11 +98,13 @@ struct Lanes {
     }
     if (pieces > 1)
       join(s);
+    if (meet)
+      meet(1);
     for (int i = 0; i < ranks - 1; ++i)
-      if (int p = peer(i); sends(me, p))
+      if (int p = peer(i); !meet && sends(me, p))
         signal(s, data(p, me));
     for (int i = 0; i < ranks - 1; ++i)
-      if (int p = peer(i); sends(p, me))
+      if (int p = peer(i); !meet && sends(p, me))
         wait(s, data(me, p));
     if (pieces <= 1)
       join(s);
@@ -112,10 +118,7 @@ struct Lanes {
               std::function<ncclxrt::device::Share(int64_t, int)> chunkOf, const char *in,
               std::function<char *(int)> scratch, std::function<char *(int)> gatherTo,
               const std::function<void()> &launchAdd) {
-    for (int i = 0; i < ranks - 1; ++i)
-      signal(s, ready(peer(i), me));
-    for (int i = 0; i < ranks - 1; ++i)
-      wait(s, ready(me, peer(i)));
+    together(s, 0);
     fork(s);
     for (int c = 0; c < chunks; ++c)
       for (int i = 0; i < ranks - 1; ++i) {
@@ -137,12 +140,17 @@ struct Lanes {
     join(s);
     // The chunks' slots: reset before the next ready signal lets anybody raise them again.
     CUDA(cudaMemsetAsync(arrived(me, 0, chunks), 0, size_t(ranks) * chunks * sizeof(uint32_t), s));
-    if (gatherTo) {
-      for (int i = 0; i < ranks - 1; ++i)
-        signal(s, data(peer(i), me));
-      for (int i = 0; i < ranks - 1; ++i)
-        wait(s, data(me, peer(i)));
-    }
+    if (gatherTo)
+      together(s, 1);
+  }
+
+  void together(cudaStream_t s, int kind) {
+    if (meet)
+      return meet(kind);
+    for (int i = 0; i < ranks - 1; ++i)
+      signal(s, kind ? data(peer(i), me) : ready(peer(i), me));
+    for (int i = 0; i < ranks - 1; ++i)
+      wait(s, kind ? data(me, peer(i)) : ready(me, peer(i)));
   }
 };
 

@@ -2,8 +2,8 @@
 #include "table.cuh"
 
 namespace bench {
-template <> const void *movementOf<NCCLX_RANKS>(Coll coll, Algo algo) {
-  return movement<NCCLX_RANKS>(coll, algo);
+template <> const void *movementOf<NCCLX_RANKS>(Coll coll, Algo algo, bool aligned) {
+  return movement<NCCLX_RANKS>(coll, algo, aligned);
 }
 template void *argumentsOf<NCCLX_RANKS>(const Rank &, const Call &, const Config &);
 template void *chunkArgumentsOf<NCCLX_RANKS>(const Rank &, const Call &, const Config &);

@@ -33,7 +33,8 @@ const char *name(Coll coll) {
   return names[int(coll)];
 }
 const char *name(Algo algo) {
-  static const char *names[] = {"packet16", "packet128", "two16", "two128", "direct", "bulk", "ce"};
+  static const char *names[] = {"packet16", "packet128", "two16", "two128",
+                                "direct",   "bulk",      "ce",    "ce-meet"};
   return names[int(algo)];
 }
 
@@ -147,13 +148,22 @@ template <class F> static auto withRanks(int ranks, F f) {
     return f(std::integral_constant<int, 2>());
   }
 }
+/// All messages start and end on 8 bytes.
+static bool isAligned(int ranks, const Call &call) {
+  bool whole =
+      call.coll == Coll::AllReduce || call.coll == Coll::Broadcast || call.coll == Coll::Permute;
+  return ((whole ? call.bytes : call.bytes / ranks) | call.inOffset | call.outOffset) % 8 == 0;
+}
+
 static const void *kernel(int ranks, const Call &call, Algo algo) {
+  bool aligned = isAligned(ranks, call);
   if (call.coll != Coll::ReduceScatter && call.coll != Coll::AllReduce)
-    return withRanks(ranks, [&](auto r) { return movementOf<r>(call.coll, algo); });
+    return withRanks(ranks, [&](auto r) { return movementOf<r>(call.coll, algo, aligned); });
   if (call.op == ReduceOp::Sum && call.dtype == Dtype::BF16)
-    return withRanks(ranks, [&](auto r) { return sumOf<r, Dtype::BF16>(call.coll, algo); });
+    return withRanks(ranks,
+                     [&](auto r) { return sumOf<r, Dtype::BF16>(call.coll, algo, aligned); });
   if (call.op == ReduceOp::Sum && call.dtype == Dtype::F32 && ranks == 2)
-    return sumOf<2, Dtype::F32>(call.coll, algo);
+    return sumOf<2, Dtype::F32>(call.coll, algo, aligned);
   if (ranks != 2 || call.coll != Coll::AllReduce)
     return nullptr;
   switch (call.dtype) {
@@ -183,7 +193,7 @@ bool Rank::can(const Call &call, const Config &config) const {
   bool reduces = call.coll == Coll::ReduceScatter || call.coll == Coll::AllReduce;
   if (call.inPlace && (call.coll == Coll::AllToAll || call.coll == Coll::Permute))
     return false;
-  if (config.algo == Algo::CopyEngine)
+  if (config.algo >= Algo::CopyEngine)
     return !reduces || (kernel(ranks, call, config.algo) != nullptr && config.pieces <= 64);
   if (!kernel(ranks, call, config.algo))
     return false;
@@ -215,8 +225,19 @@ void Rank::launch(const Call &call, const Config &config) {
       CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, 131072));
     CUDA(cudaLaunchKernelExC(&launch, function, &arguments));
   };
-  if (config.algo != Algo::CopyEngine)
+  if (config.algo < Algo::CopyEngine)
     return start(withRanks(ranks, [&](auto r) { return argumentsOf<r>(*this, call, config); }));
+  if (config.algo == Algo::MeetEngine) {
+    Call any{Coll::AllGather};
+    const void *meets = kernel(ranks, any, Algo::MeetEngine);
+    lanes.meet = [this, call, config, meets](int kind) {
+      void *own = withRanks(ranks, [&](auto r) { return argumentsOf<r>(*this, call, config); });
+      void *arguments[] = {own, &kind};
+      CUDA(cudaLaunchKernel(meets, dim3(1), dim3(32), arguments, 0, stream));
+    };
+  } else {
+    lanes.meet = nullptr;
+  }
   int64_t piece = this->piece(call);
   switch (call.coll) {
   case Coll::AllGather:

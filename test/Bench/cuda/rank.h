@@ -15,9 +15,10 @@ using ncclxrt::device::ReduceOp;
 enum class Coll { AllGather, ReduceScatter, AllReduce, AllToAll, Broadcast, Permute };
 constexpr Coll allColls[] = {Coll::AllGather, Coll::ReduceScatter, Coll::AllReduce,
                              Coll::AllToAll,  Coll::Broadcast,     Coll::Permute};
-enum class Algo { Packet16, Packet128, Two16, Two128, Direct, Bulk, CopyEngine };
-constexpr Algo allAlgos[] = {Algo::Packet16, Algo::Packet128, Algo::Two16,     Algo::Two128,
-                             Algo::Direct,   Algo::Bulk,      Algo::CopyEngine};
+/// MeetEngine: CopyEngine whose ranks meet in kernels of one block, not by signals of streams.
+enum class Algo { Packet16, Packet128, Two16, Two128, Direct, Bulk, CopyEngine, MeetEngine };
+constexpr Algo allAlgos[] = {Algo::Packet16, Algo::Packet128, Algo::Two16,      Algo::Two128,
+                             Algo::Direct,   Algo::Bulk,      Algo::CopyEngine, Algo::MeetEngine};
 const char *name(Coll coll);
 const char *name(Algo algo);
 
@@ -101,8 +102,8 @@ struct Rank {
 };
 
 /// Kernels by name, or null; each is compiled in a file of its own (moves.cu, sums.cu, types.cu).
-template <int R> const void *movementOf(Coll coll, Algo algo);
-template <int R, Dtype T> const void *sumOf(Coll coll, Algo algo);
+template <int R> const void *movementOf(Coll coll, Algo algo, bool aligned);
+template <int R, Dtype T> const void *sumOf(Coll coll, Algo algo, bool aligned);
 template <Dtype T> const void *everyOpOf(Algo algo, ReduceOp op);
 /// Fills the argument block of kernels of R ranks; returns its address (thread's own).
 template <int R> void *argumentsOf(const Rank &rank, const Call &call, const Config &config);

@@ -2,7 +2,7 @@
 #include "table.cuh"
 
 namespace bench {
-template <> const void *sumOf<NCCLX_RANKS, Dtype::NCCLX_DTYPE>(Coll coll, Algo algo) {
-  return reduction<NCCLX_RANKS, NCCLX_TYPE, ReduceOp::Sum>(coll, algo);
+template <> const void *sumOf<NCCLX_RANKS, Dtype::NCCLX_DTYPE>(Coll coll, Algo algo, bool aligned) {
+  return reduction<NCCLX_RANKS, NCCLX_TYPE, ReduceOp::Sum>(coll, algo, aligned);
 }
 } // namespace bench

@@ -7,16 +7,19 @@
 
 namespace bench {
 
-template <int R, class T, ReduceOp Op> const void *reduction(Coll coll, Algo algo) {
+template <int R, class T, ReduceOp Op> const void *reduction(Coll coll, Algo algo, bool aligned) {
   if (coll == Coll::ReduceScatter) {
     switch (algo) {
     case Algo::Packet16:
-      return (const void *)packetReduceScatter<R, Packet16, T, Op>;
+      return aligned ? (const void *)packetReduceScatter<R, Packet16, true, T, Op>
+                     : (const void *)packetReduceScatter<R, Packet16, false, T, Op>;
     case Algo::Packet128:
-      return (const void *)packetReduceScatter<R, Packet128, T, Op>;
+      return aligned ? (const void *)packetReduceScatter<R, Packet128, true, T, Op>
+                     : (const void *)packetReduceScatter<R, Packet128, false, T, Op>;
     case Algo::Direct:
       return (const void *)directReduceScatter<R, T, Op>;
     case Algo::CopyEngine:
+    case Algo::MeetEngine:
       return (const void *)addChunks<R, T, Op>;
     default:
       return nullptr;
@@ -24,30 +27,39 @@ template <int R, class T, ReduceOp Op> const void *reduction(Coll coll, Algo alg
   }
   switch (algo) {
   case Algo::Packet16:
-    return (const void *)packetOneShot<R, Packet16, T, Op>;
+    return aligned ? (const void *)packetOneShot<R, Packet16, true, T, Op>
+                   : (const void *)packetOneShot<R, Packet16, false, T, Op>;
   case Algo::Packet128:
-    return (const void *)packetOneShot<R, Packet128, T, Op>;
+    return aligned ? (const void *)packetOneShot<R, Packet128, true, T, Op>
+                   : (const void *)packetOneShot<R, Packet128, false, T, Op>;
   case Algo::Two16:
-    return (const void *)packetTwoShot<R, Packet16, T, Op>;
+    return aligned ? (const void *)packetTwoShot<R, Packet16, true, T, Op>
+                   : (const void *)packetTwoShot<R, Packet16, false, T, Op>;
   case Algo::Two128:
-    return (const void *)packetTwoShot<R, Packet128, T, Op>;
+    return aligned ? (const void *)packetTwoShot<R, Packet128, true, T, Op>
+                   : (const void *)packetTwoShot<R, Packet128, false, T, Op>;
   case Algo::Direct:
     return (const void *)directAllReduce<R, T, Op>;
   case Algo::CopyEngine:
+  case Algo::MeetEngine:
     return (const void *)addChunks<R, T, Op>;
   default:
     return nullptr;
   }
 }
 
-template <int R> const void *movement(Coll coll, Algo algo) {
+template <int R> const void *movement(Coll coll, Algo algo, bool aligned) {
+  if (algo == Algo::MeetEngine)
+    return (const void *)meet<R>;
 #define NCCLX_MOVES(Name)                                                                          \
   case Coll::Name:                                                                                 \
     switch (algo) {                                                                                \
     case Algo::Packet16:                                                                           \
-      return (const void *)packet##Name<R, Packet16>;                                              \
+      return aligned ? (const void *)packet##Name<R, Packet16, true>                               \
+                     : (const void *)packet##Name<R, Packet16, false>;                             \
     case Algo::Packet128:                                                                          \
-      return (const void *)packet##Name<R, Packet128>;                                             \
+      return aligned ? (const void *)packet##Name<R, Packet128, true>                              \
+                     : (const void *)packet##Name<R, Packet128, false>;                            \
     case Algo::Direct:                                                                             \
       return (const void *)direct##Name<R, false>;                                                 \
     case Algo::Bulk:                                                                               \
@@ -68,7 +80,7 @@ template <int R> const void *movement(Coll coll, Algo algo) {
 
 inline bool reduces(Coll coll) { return coll == Coll::ReduceScatter || coll == Coll::AllReduce; }
 
-template <int R> Args<R> makeArguments(const Rank &rank, const Call &call) {
+template <int R> Args<R> makeArguments(const Rank &rank, const Call &call, Algo algo) {
   Args<R> a{};
   a.in = rank.input(call, rank.me);
   a.out = rank.output(call, rank.me);
@@ -83,6 +95,15 @@ template <int R> Args<R> makeArguments(const Rank &rank, const Call &call) {
   bool whole =
       call.coll == Coll::AllReduce || call.coll == Coll::Broadcast || call.coll == Coll::Permute;
   a.bytes = whole ? call.bytes : rank.piece(call);
+  bool small = algo == Algo::Packet16 || algo == Algo::Two16;
+  auto span = [&](int64_t bytes) {
+    return small ? packetSpan<Packet16>(bytes) : packetSpan<Packet128>(bytes);
+  };
+  a.span = span(a.bytes);
+  for (int r = 0; r < R; ++r) {
+    a.part[r] = shareOf(call.bytes, ownershipGranule, R, r);
+    a.partSpan[r] = span(a.part[r].size());
+  }
   a.generationBytes = rank.scratchBytes / 2 / 128 * 128;
   a.slotBytes = a.generationBytes / (2 * R) / 128 * 128;
   a.reduce = {call.scale, R};
@@ -92,9 +113,9 @@ template <int R> Args<R> makeArguments(const Rank &rank, const Call &call) {
   return a;
 }
 
-template <int R> void *argumentsOf(const Rank &rank, const Call &call, const Config &) {
+template <int R> void *argumentsOf(const Rank &rank, const Call &call, const Config &config) {
   static thread_local Args<R> a;
-  a = makeArguments<R>(rank, call);
+  a = makeArguments<R>(rank, call, config.algo);
   return &a;
 }
 

@@ -3,9 +3,10 @@
 
 namespace bench {
 template <ReduceOp Op> static const void *kernel(Algo algo) {
-  return algo == Algo::Direct      ? (const void *)directAllReduce<2, NCCLX_TYPE, Op>
-         : algo == Algo::Packet128 ? (const void *)packetOneShot<2, Packet128, NCCLX_TYPE, Op>
-                                   : nullptr;
+  return algo == Algo::Direct ? (const void *)directAllReduce<2, NCCLX_TYPE, Op>
+         : algo == Algo::Packet128
+             ? (const void *)packetOneShot<2, Packet128, false, NCCLX_TYPE, Op>
+             : nullptr;
 }
 template <> const void *everyOpOf<Dtype::NCCLX_DTYPE>(Algo algo, ReduceOp op) {
   switch (op) {

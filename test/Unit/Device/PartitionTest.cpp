@@ -59,18 +59,23 @@ template <class Packet> static void everyWordOnce() {
       EXPECT_LE(units * 16, packetBytes<Packet>(bytes));
       EXPECT_EQ(packetBytes<Packet>(bytes) % 128, 0);
       std::vector<int> carried(words), owned(units);
-      for (int64_t b = 0; b < blocks; ++b) {
-        Share s = packetShare<Packet>(bytes, blocks, b);
-        EXPECT_EQ(s.begin % Packet::group, 0) << "a group is stored by one warp";
-        for (int64_t u = s.begin; u < s.end; ++u) {
-          owned[u]++;
-          int64_t w = Packet::firstWord(u);
-          if (w < words)
-            carried[w]++;
-          if (Packet::hasSecond(u) && w + 1 < words)
-            carried[w + 1]++;
+      PacketSpan span = packetSpan<Packet>(bytes);
+      EXPECT_EQ(span.bytes, bytes);
+      EXPECT_EQ(span.words, words);
+      EXPECT_EQ(span.units, units);
+      for (int64_t b = 0; b < blocks; ++b)
+        for (int64_t t = 0; t < 32; ++t) {
+          Workers w = workersOfGrid(b, blocks, t, 32);
+          EXPECT_EQ(w.index % 32, t) << "lanes of a warp work side by side";
+          for (int64_t u = w.index; u < units; u += w.count) {
+            owned[u]++;
+            int64_t word = Packet::firstWord(u);
+            if (word < words)
+              carried[word]++;
+            if (Packet::hasSecond(u) && word + 1 < words)
+              carried[word + 1]++;
+          }
         }
-      }
       for (int n : carried)
         EXPECT_EQ(n, 1);
       for (int n : owned)
@@ -90,8 +95,8 @@ TEST(Packets, Packet16CarriesEveryWordOnce) { everyWordOnce<Packet16>(); }
 TEST(Packets, Packet128CarriesEveryWordOnce) { everyWordOnce<Packet128>(); }
 
 TEST(Packets, AGroupIsAlignedForOneStore) {
-  // Group g is at 128 * g of an aligned scratch memory: 8 lanes of one warp, since a block's threads
-  // begin at a multiple of 8.
+  // Group g is at 128 * g of an aligned scratch memory: 8 lanes of one warp, since a block's
+  // threads begin at a multiple of 8.
   for (int64_t u = 0; u < 64; u += Packet128::group)
     EXPECT_EQ(u * 16 % 128, 0);
 }

@@ -3,7 +3,9 @@
 // For small messages: a receiver polls the data itself, so there is no signal, no fence and no
 // barrier between a store and its use. Scratch memory is double-buffered by the parity of the run;
 // that is enough where every rank receives from every rank it sends to, and others need a credit
-// (dialect/SPEC.md, S23, S32). Threads of a warp go through the loops together.
+// (dialect/SPEC.md, S23, S32). A block has whole warps, and they go through the loops together.
+//
+// `Packet` is Packet16 or Packet128, `aligned` says that all messages start and end on 8 bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLXRT_DEVICE_PACKET_CUH
@@ -22,9 +24,21 @@ struct PacketRun {
   uint32_t step;
 };
 
+/// Calls body(u0, stride) with the unit of the warp's first lane, for rounds of `unroll` units a
+/// thread; every lane of a warp comes along. Sender and receiver, and two passes over one message,
+/// give a unit to the same thread.
+template <int unroll, class Body>
+__device__ __forceinline__ void forUnits(int64_t units, Body body) {
+  int64_t stride = int64_t(gridDim.x) * blockDim.x;
+  int64_t warp = int64_t(blockIdx.x) * blockDim.x + (threadIdx.x & ~31u);
+  for (; warp < units; warp += unroll * stride)
+    if (!body(warp + (threadIdx.x & 31), stride))
+      return;
+}
+
 /// The words of unit `u` of `from`, with the flag where the format has it.
-template <class Packet>
-__device__ __forceinline__ Unit packUnit(const Words &from, int64_t u, int64_t words,
+template <class Packet, bool aligned>
+__device__ __forceinline__ Unit packUnit(const Words<aligned> &from, int64_t u, int64_t words,
                                          uint64_t flag) {
   int64_t w = Packet::firstWord(u);
   Unit unit{w < words ? from.load(w) : 0, flag};
@@ -33,8 +47,9 @@ __device__ __forceinline__ Unit packUnit(const Words &from, int64_t u, int64_t w
   return unit;
 }
 
-template <class Packet>
-__device__ __forceinline__ void unpackUnit(const Words &to, int64_t u, int64_t words, Unit unit) {
+template <class Packet, bool aligned>
+__device__ __forceinline__ void unpackUnit(const Words<aligned> &to, int64_t u, int64_t words,
+                                           Unit unit) {
   int64_t w = Packet::firstWord(u);
   if (w < words)
     to.store(w, unit.low);
@@ -42,38 +57,42 @@ __device__ __forceinline__ void unpackUnit(const Words &to, int64_t u, int64_t w
     to.store(w + 1, unit.high);
 }
 
-__device__ __forceinline__ int64_t wordsOf(int64_t bytes) { return (bytes + 7) / 8; }
-
-/// Sends this block's share of `bytes` at `from` to `count` places: scratch(i), or none where that
-/// is null.
-template <class Packet, class ScratchOf>
+/// Sends the message at `from` to `count` places: scratch(i), or none where that is null; and copies
+/// it to `keep`, unless that is null.
+template <class Packet, bool aligned, class ScratchOf>
 __device__ __forceinline__ void sendPackets(int count, ScratchOf scratch, const void *from,
-                                            int64_t bytes, const PacketRun &run) {
-  Words source(from, bytes);
-  int64_t words = wordsOf(bytes);
-  Share share = packetShare<Packet>(bytes, gridDim.x, blockIdx.x);
-  constexpr int unroll = 4;
-  for (int64_t base = share.begin + threadIdx.x; base < share.end; base += unroll * blockDim.x) {
+                                            const PacketSpan &span, const PacketRun &run,
+                                            void *keep = nullptr) {
+  Words<aligned> source(from, span.bytes), kept(keep, span.bytes);
+  constexpr int unroll = Packet::unroll;
+  forUnits<unroll>(span.units, [&](int64_t at, int64_t stride) {
     Unit unit[unroll];
 #pragma unroll
     for (int k = 0; k < unroll; ++k)
-      if (int64_t u = base + k * int64_t(blockDim.x); u < share.end)
-        unit[k] = packUnit<Packet>(source, u, words, run.flag);
+      if (int64_t u = at + k * stride; u < span.units)
+        unit[k] = packUnit<Packet>(source, u, span.words, run.flag);
     for (int i = 0; i < count; ++i)
       if (void *place = scratch(i))
 #pragma unroll
         for (int k = 0; k < unroll; ++k)
-          if (int64_t u = base + k * int64_t(blockDim.x); u < share.end)
+          if (int64_t u = at + k * stride; u < span.units)
             storeUnit(static_cast<Unit *>(place) + u, unit[k]);
-  }
+    if (keep)
+#pragma unroll
+      for (int k = 0; k < unroll; ++k)
+        if (int64_t u = at + k * stride; u < span.units)
+          unpackUnit<Packet>(kept, u, span.words, unit[k]);
+    return true;
+  });
 }
 
-/// Loads the units that this thread has at `at`, at + blockDim, ... until all of the warp's have
-/// come. The lanes of a group are in one warp and load at once, so one flag speaks for all of them.
-/// False: given up.
+/// Loads the units that this thread has at `at`, at + stride, ... until all of the warp's have come.
+/// The lanes of a group are in one warp and load at once, so one flag speaks for all of them. False:
+/// given up.
 template <class Packet, int unroll>
 __device__ __forceinline__ bool pollUnits(Unit (&unit)[unroll], const void *scratch, int64_t at,
-                                          int64_t end, const PacketRun &run, uint32_t peer) {
+                                          int64_t stride, int64_t end, const PacketRun &run,
+                                          uint32_t peer) {
   auto *from = static_cast<const Unit *>(scratch);
   Patience patience(run.guard, run.step, peer);
   for (;;) {
@@ -81,7 +100,7 @@ __device__ __forceinline__ bool pollUnits(Unit (&unit)[unroll], const void *scra
     uint64_t found = run.flag;
 #pragma unroll
     for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * int64_t(blockDim.x); u < end) {
+      if (int64_t u = at + k * stride; u < end) {
         unit[k] = loadUnit(from + u);
         if (Packet::hasFlag(u) && unit[k].high != run.flag) {
           here = false;
@@ -95,73 +114,62 @@ __device__ __forceinline__ bool pollUnits(Unit (&unit)[unroll], const void *scra
   }
 }
 
-/// A loop over a block's units in which whole warps take part: `base` of the warp's first lane.
-/// `body(at)` with the lane's own unit; lanes past the end come along.
-template <int unroll, class Body> __device__ __forceinline__ void forUnits(Share share, Body body) {
-  int64_t lane = threadIdx.x % 32;
-  for (int64_t base = share.begin + threadIdx.x - lane; base < share.end;
-       base += unroll * blockDim.x)
-    if (!body(base + lane))
-      return;
-}
-
-/// Receives this block's share of `bytes` from packets at `scratch` into `to`.
-template <class Packet>
-__device__ __forceinline__ void receivePackets(void *to, const void *scratch, int64_t bytes,
-                                               const PacketRun &run, uint32_t peer) {
-  Words target(to, bytes);
-  int64_t words = wordsOf(bytes);
-  Share share = packetShare<Packet>(bytes, gridDim.x, blockIdx.x);
-  constexpr int unroll = 4;
-  forUnits<unroll>(share, [&](int64_t at) {
+/// Receives a message from packets at `scratch` into `to`.
+template <class Packet, bool aligned>
+__device__ __forceinline__ void receivePackets(void *to, const void *scratch,
+                                               const PacketSpan &span, const PacketRun &run,
+                                               uint32_t peer) {
+  Words<aligned> target(to, span.bytes);
+  constexpr int unroll = Packet::unroll;
+  forUnits<unroll>(span.units, [&](int64_t at, int64_t stride) {
     Unit unit[unroll];
-    if (!pollUnits<Packet>(unit, scratch, at, share.end, run, peer))
+    if (!pollUnits<Packet>(unit, scratch, at, stride, span.units, run, peer))
       return false;
 #pragma unroll
     for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * int64_t(blockDim.x); u < share.end)
-        unpackUnit<Packet>(target, u, words, unit[k]);
+      if (int64_t u = at + k * stride; u < span.units)
+        unpackUnit<Packet>(target, u, span.words, unit[k]);
     return true;
   });
 }
 
-/// Combines `ranks` contributions of `bytes`, in the order of the ranks: that of rank `own` lies at
-/// `mine`, the others in packets at scratch(r). `store(u, unit)` gets each unit of the result.
-template <class Packet, class T, ReduceOp Op, class ScratchOf, class Store>
-__device__ __forceinline__ void
-reducePackets(int ranks, int own, const void *mine, ScratchOf scratch, int64_t bytes,
-              const ReduceArgs &args, const PacketRun &run, Store store) {
-  Words source(mine, bytes);
-  int64_t words = wordsOf(bytes);
-  Share share = packetShare<Packet>(bytes, gridDim.x, blockIdx.x);
-  constexpr int unroll = 2;
-  forUnits<unroll>(share, [&](int64_t at) {
+/// Combines the contributions of `ranks` ranks, in their order: that of rank `own` lies at `mine`,
+/// the others in packets at scratch(r). `store(u, unit)` gets each unit of the result.
+template <class Packet, bool aligned, class T, ReduceOp Op, class ScratchOf, class Store>
+__device__ __forceinline__ void reducePackets(int ranks, int own, const void *mine,
+                                              ScratchOf scratch, const PacketSpan &span,
+                                              const ReduceArgs &args, const PacketRun &run,
+                                              Store store) {
+  Words<aligned> source(mine, span.bytes);
+  constexpr int unroll = (Packet::unroll + 1) / 2;
+  forUnits<unroll>(span.units, [&](int64_t at, int64_t stride) {
     Accumulator<T, Op> low[unroll], high[unroll];
+    Unit kept[unroll];
+    // Before the polls: it is on its way while they wait.
+#pragma unroll
+    for (int k = 0; k < unroll; ++k)
+      if (int64_t u = at + k * stride; u < span.units)
+        kept[k] = packUnit<Packet>(source, u, span.words, 0);
     for (int r = 0; r < ranks; ++r) {
       Unit unit[unroll];
-      if (r == own) {
-#pragma unroll
-        for (int k = 0; k < unroll; ++k)
-          if (int64_t u = at + k * int64_t(blockDim.x); u < share.end)
-            unit[k] = packUnit<Packet>(source, u, words, 0);
-      } else if (!pollUnits<Packet>(unit, scratch(r), at, share.end, run, r)) {
+      if (r != own && !pollUnits<Packet>(unit, scratch(r), at, stride, span.units, run, r))
         return false;
-      }
 #pragma unroll
       for (int k = 0; k < unroll; ++k) {
+        Unit v = r == own ? kept[k] : unit[k];
         if (r == 0) {
-          low[k].begin(unit[k].low, args);
-          high[k].begin(unit[k].high, args);
+          low[k].begin(v.low, args);
+          high[k].begin(v.high, args);
         } else {
-          low[k].add(unit[k].low, args);
-          high[k].add(unit[k].high, args);
+          low[k].add(v.low, args);
+          high[k].add(v.high, args);
         }
       }
     }
 #pragma unroll
     for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * int64_t(blockDim.x); u < share.end)
-        store(u, words, Unit{low[k].end(args), high[k].end(args)});
+      if (int64_t u = at + k * stride; u < span.units)
+        store(u, Unit{low[k].end(args), high[k].end(args)});
     return true;
   });
 }

@@ -29,15 +29,33 @@ struct Share {
 /// `balanced` dimension of an index space (dialect/SPEC.md, S5).
 NCCLXRT_HD Share shareOf(int64_t total, int64_t granule, int64_t n, int64_t index) {
   int64_t granules = total / granule + (total % granule != 0);
-  int64_t each = granules / n, more = granules % n;
+  // Divisions of 64 bits cost a kernel tenths of a microsecond; sizes that need them do not notice.
+  bool small = granules <= 0x7fffffff && n <= 0x7fff;
+  int64_t each = small ? int64_t(uint32_t(granules) / uint32_t(n)) : granules / n;
+  int64_t more = granules - each * n;
   // floor(i * granules / n) without the product of two large numbers.
-  int64_t from = (index * each + index * more / n) * granule;
-  int64_t to = ((index + 1) * each + (index + 1) * more / n) * granule;
+  auto part = [&](int64_t i) {
+    return i * each + (small ? int64_t(uint32_t(i * more) / uint32_t(n)) : i * more / n);
+  };
+  int64_t from = part(index) * granule;
+  int64_t to = part(index + 1) * granule;
   return {from < total ? from : total, to < total ? to : total};
 }
 
-/// What a block copies or reduces is cut at 16 bytes, the width of one access.
+/// Cuts of memory that several ranks share fall on 16 bytes, the width of one access.
 constexpr int64_t ownershipGranule = 16;
+
+/// Who works on a piece of memory together: unit i (16 bytes, or what the alignment leaves) is of
+/// worker i mod count. The threads of all blocks, with blocks * threads of them side by side, make
+/// the longest runs on the wire and spread them over all of memory; the threads of one block keep
+/// a block's share to itself. Block b owns the same units at the peer, where the kernel has the same
+/// shape.
+struct Workers {
+  int64_t index, count;
+};
+NCCLXRT_HD Workers workersOfGrid(int64_t block, int64_t blocks, int64_t thread, int64_t threads) {
+  return {block * threads + thread, blocks * threads};
+}
 
 /// Packets: data that carries its own flag, in units of 16 bytes that are stored at once. The flag
 /// is the number of the run, 64 bits wide, at a place of its own: no payload can look like it, and
@@ -46,6 +64,7 @@ constexpr int64_t ownershipGranule = 16;
 /// Packet16: a word of 8 bytes and the flag. Needs 16-byte stores that arrive whole, which the
 /// memory model of PTX gives (.b128).
 struct Packet16 {
+  static constexpr int unroll = 1;    ///< units a thread has under way at once
   static constexpr int64_t group = 1; ///< units that are stored together
   /// Words of data in a group.
   static constexpr int64_t wordsPerGroup = 1;
@@ -59,6 +78,7 @@ struct Packet16 {
 /// aligned bytes, stored and loaded by one instruction of a warp, to arrive whole; NVLink and the
 /// L2 of compute capability 7.0 and later keep that, no document promises it.
 struct Packet128 {
+  static constexpr int unroll = 4;
   static constexpr int64_t group = 8;
   static constexpr int64_t wordsPerGroup = 15;
   static NCCLXRT_HD int64_t firstWord(int64_t u) { return u / 8 * 15 + u % 8 * 2; }
@@ -79,9 +99,13 @@ template <class Packet> NCCLXRT_HD int64_t packetBytes(int64_t bytes) {
   return (packetUnits<Packet>(bytes) * 16 + 127) / 128 * 128;
 }
 
-/// The units that block `block` of `blocks` sends, and receives.
-template <class Packet> NCCLXRT_HD Share packetShare(int64_t bytes, int64_t blocks, int64_t block) {
-  return shareOf(packetUnits<Packet>(bytes), Packet::group, blocks, block);
+/// A message as packets see it, worked out once, by the host: `words` of 8 bytes, the last of which
+/// may be a part of one, in `units`.
+struct PacketSpan {
+  int64_t bytes, words, units;
+};
+template <class Packet> NCCLXRT_HD PacketSpan packetSpan(int64_t bytes) {
+  return {bytes, bytes / 8 + (bytes % 8 != 0), packetUnits<Packet>(bytes)};
 }
 
 /// Address bits that two pointers have in common at the low end: the widest unit, up to 16 bytes,

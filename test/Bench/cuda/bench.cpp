@@ -1,6 +1,7 @@
 //===- bench.cpp - Collectives of one host: bits, then time ---------------===//
 //
-//   cuda_bench [--ranks=2] [--check] [--stress] [--tune] [--time] [--max-mib=1024] [--out=FILE]
+//   cuda_bench [--ranks=2] [--check] [--stress] [--tune] [--time] [--min-kib=1] [--max-mib=1024]
+//   [--out=FILE]
 //
 // Ranks are threads, rank r on GPU r mod the number of GPUs. README.md says what is measured how.
 //
@@ -23,7 +24,7 @@ namespace {
 struct Options {
   int ranks = 2;
   bool check = false, stress = false, tune = false, time = false;
-  int64_t maxBytes = int64_t(1) << 30;
+  int64_t minBytes = 1024, maxBytes = int64_t(1) << 30;
   FILE *out = nullptr;
 };
 
@@ -185,6 +186,8 @@ void timeAll(const Options &o, Rank &r, Nccl *nccl, const std::string &card) {
   for (Coll coll : allColls)
     for (Dtype dtype : {Dtype::BF16, Dtype::F32})
       for (int64_t bytes = 1024; bytes <= o.maxBytes; bytes *= 4) {
+        if (bytes < o.minBytes)
+          continue;
         bool reduces = coll == Coll::ReduceScatter || coll == Coll::AllReduce;
         if (dtype == Dtype::F32 && (!reduces || bytes < (1 << 20) || o.tune))
           continue; // moving bytes is one thing for every type
@@ -315,6 +318,8 @@ int main(int argc, char **argv) {
       o.ranks = std::atoi(v);
     else if (const char *v = value("--max-mib="))
       o.maxBytes = int64_t(std::atoi(v)) << 20;
+    else if (const char *v = value("--min-kib="))
+      o.minBytes = int64_t(std::atoi(v)) << 10;
     else if (const char *v = value("--out="))
       o.out = std::fopen(v, "w");
     else {

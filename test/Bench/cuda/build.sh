@@ -26,5 +26,19 @@ done
 for f in Comm Abi; do
   job g++ -O2 -std=c++20 -DFMT_HEADER_ONLY $include -c "$source/runtime/lib/cuda/$f.cpp" -o "$out/rt$f.o"
 done
+# Programs that ncclx-translate printed, in SOURCE/generated: NAME.DTYPE.cu
+for g in "$source"/generated/*.cu; do
+  [ -e "$g" ] || continue
+  name=$(basename "$g" .cu); dtype=${name#*.}; name=${name%%.*}
+  job $nv -c "$g" -o "$out/generated-$name.obj"
+  job g++ -O2 -std=c++20 $include -DNCCLX_PROGRAM=$name -DNCCLX_DTYPE=$dtype \
+    -c "$here/generated.cpp" -o "$out/run-$name.obj"
+done
 for j in "${jobs[@]}"; do wait "$j"; done
+for o in "$out"/generated-*.obj; do
+  [ -e "$o" ] || continue
+  name=$(basename "$o" .obj); name=${name#generated-}
+  nvcc -cudart static -o "$out/generated_$name" "$o" "$out/run-$name.obj" "$out"/data.o "$out"/rt*.o \
+    -ldl -lpthread
+done
 nvcc -cudart static -o "$out/cuda_bench" "$out"/*.o -ldl -lpthread

@@ -13,17 +13,26 @@ static int64_t sent(const Call &call, int ranks) {
 
 Config choose(const Call &call, int ranks) {
   int64_t bytes = sent(call, ranks);
+  bool reduces = call.coll == Coll::ReduceScatter || call.coll == Coll::AllReduce;
   auto blocks = [&](int64_t bytesEach, int most) {
     return int(std::clamp<int64_t>((bytes + bytesEach - 1) / bytesEach, 1, most));
   };
-  if (bytes <= 8192)
-    return {Algo::Packet16, blocks(2048, 4), 256, 1, true};
-  if (bytes <= (8 << 20))
-    return {Algo::Packet128, blocks(8192, 128), 512, 1, true};
-  if (bytes <= (32 << 20))
-    return {Algo::Direct, 128, 512, 1, true};
-  bool reduces = call.coll == Coll::ReduceScatter || call.coll == Coll::AllReduce;
-  return {Algo::CopyEngine, 32, 512, reduces ? 8 : 1, false};
+  if (bytes <= (16 << 10)) // one unit a thread
+    return {Algo::Packet16, blocks(1024, 16), 128, 1, true};
+  if (bytes <= (64 << 10))
+    return {Algo::Packet128, blocks(1024, 64), 128, 1, true};
+  if (bytes <= (256 << 10))
+    return {Algo::Packet128, blocks(2048, 128), 256, 1, true};
+  if (bytes <= (16 << 20))
+    return {Algo::Packet128, 132, 512, 1, true};
+  if (bytes <= (64 << 20))
+    return {Algo::Direct, 132, 512, 1, true};
+  if (call.coll == Coll::ReduceScatter)
+    return bytes <= (128 << 20) ? Config{Algo::Direct, 132, 256, 1, true}
+                                : Config{Algo::MeetEngine, 128, 512, 16, false};
+  if (reduces)
+    return {Algo::MeetEngine, 16, 512, 4, false};
+  return {Algo::CopyEngine, 1, 32, 2, false};
 }
 
 std::vector<Config> candidates(const Call &call, int ranks) {
@@ -44,18 +53,17 @@ std::vector<Config> candidates(const Call &call, int ranks) {
   };
   if (bytes <= (64 << 10)) // one unit a thread
     add(Algo::Packet16, {512, 1024, 2048, 4096}, {64, 128, 256});
-  if (bytes <= (16 << 20))
+  if (bytes <= (1 << 20))
     add(Algo::Packet128, {1024, 2048, 4096, 8192, 16384}, {128, 256, 512});
-  if (bytes >= (1 << 20) && bytes <= (256 << 20)) {
-    add(Algo::Direct, {16384, 65536}, {256, 512});
-    if (bytes >= (8 << 20))
-      add(Algo::Bulk, {bytes / 16, bytes / 64, 8192}, {128});
-  }
+  else if (bytes <= (64 << 20))
+    add(Algo::Packet128, {8192, bytes / 64}, {512});
+  if (bytes >= (1 << 20) && bytes <= (256 << 20))
+    add(Algo::Direct, {16384, bytes / 32}, {512});
   if (bytes >= (16 << 20))
     for (Algo algo : {Algo::CopyEngine, Algo::MeetEngine}) {
       if (reduces)
-        for (int chunks : {2, 4, 8})
-          for (int blocks : {16, 64})
+        for (int chunks : {2, 4, 8, 16, 32})
+          for (int blocks : {16, 128})
             all.push_back({algo, blocks, 512, chunks, false});
       else
         for (int pieces : {1, 2})

@@ -80,13 +80,22 @@ __global__ void packetAllGather(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
   char *own = a.out + a.me * a.bytes;
-  sendPackets<P, A>(
-      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span, run,
-      own == a.in ? nullptr : own);
-  for (int i = 0; i < R - 1; ++i) {
-    int p = peerAt(a, i);
-    receivePackets<P, A>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.span, run, p);
-  }
+  exchangeRounds<P>(
+      a.span.units,
+      [&](Round round) {
+        sendRound<P, A>(
+            round, R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span,
+            run, own == a.in ? nullptr : own);
+      },
+      [&](Round round) {
+        bool good = true;
+        for (int i = 0; good && i < R - 1; ++i) {
+          int p = peerAt(a, i);
+          good = receiveRound<P, A>(round, a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.span,
+                                    run, p);
+        }
+        return good;
+      });
   e.end();
 }
 
@@ -94,17 +103,28 @@ template <int R, class P, bool A>
 __global__ void packetAllToAll(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
-  for (int i = 0; i < R - 1; ++i) {
-    int p = peerAt(a, i);
-    sendPackets<P, A>(
-        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.span, run);
-  }
-  sendPackets<P, A>(
-      0, [](int) { return nullptr; }, a.in + a.me * a.bytes, a.span, run, a.out + a.me * a.bytes);
-  for (int i = 0; i < R - 1; ++i) {
-    int p = peerAt(a, i);
-    receivePackets<P, A>(a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.span, run, p);
-  }
+  exchangeRounds<P>(
+      a.span.units,
+      [&](Round round) {
+        for (int i = 0; i < R - 1; ++i) {
+          int p = peerAt(a, i);
+          sendRound<P, A>(
+              round, 1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.span,
+              run);
+        }
+        sendRound<P, A>(
+            round, 0, [](int) { return nullptr; }, a.in + a.me * a.bytes, a.span, run,
+            a.out + a.me * a.bytes);
+      },
+      [&](Round round) {
+        bool good = true;
+        for (int i = 0; good && i < R - 1; ++i) {
+          int p = peerAt(a, i);
+          good = receiveRound<P, A>(round, a.out + p * a.bytes, packetsAt(a, e, a.me, p), a.span,
+                                    run, p);
+        }
+        return good;
+      });
   e.end();
 }
 
@@ -112,15 +132,23 @@ template <int R, class P, bool A, class T, ReduceOp Op>
 __global__ void packetReduceScatter(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
-  for (int i = 0; i < R - 1; ++i) {
-    int p = peerAt(a, i);
-    sendPackets<P, A>(
-        1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.span, run);
-  }
   Words<A> to(a.out, a.bytes);
-  reducePackets<P, A, T, Op>(
-      R, a.me, a.in + a.me * a.bytes, [&](int r) { return packetsAt(a, e, a.me, r); }, a.span,
-      a.reduce, run, [&](int64_t u, Unit unit) { unpackUnit<P>(to, u, a.span.words, unit); });
+  exchangeRounds<P>(
+      a.span.units,
+      [&](Round round) {
+        for (int i = 0; i < R - 1; ++i) {
+          int p = peerAt(a, i);
+          sendRound<P, A>(
+              round, 1, [&](int) { return packetsAt(a, e, p, a.me); }, a.in + p * a.bytes, a.span,
+              run);
+        }
+      },
+      [&](Round round) {
+        return reduceRound<P, A, T, Op>(
+            round, R, a.me, a.in + a.me * a.bytes, [&](int r) { return packetsAt(a, e, a.me, r); },
+            a.span, a.reduce, run,
+            [&](int64_t u, Unit unit) { unpackUnit<P>(to, u, a.span.words, unit); });
+      });
   e.end();
 }
 
@@ -128,12 +156,19 @@ template <int R, class P, bool A, class T, ReduceOp Op>
 __global__ void packetOneShot(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
-  sendPackets<P, A>(
-      R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span, run);
   Words<A> to(a.out, a.bytes);
-  reducePackets<P, A, T, Op>(
-      R, a.me, a.in, [&](int r) { return packetsAt(a, e, a.me, r); }, a.span, a.reduce, run,
-      [&](int64_t u, Unit unit) { unpackUnit<P>(to, u, a.span.words, unit); });
+  exchangeRounds<P>(
+      a.span.units,
+      [&](Round round) {
+        sendRound<P, A>(
+            round, R - 1, [&](int i) { return packetsAt(a, e, peerAt(a, i), a.me); }, a.in, a.span,
+            run);
+      },
+      [&](Round round) {
+        return reduceRound<P, A, T, Op>(
+            round, R, a.me, a.in, [&](int r) { return packetsAt(a, e, a.me, r); }, a.span, a.reduce,
+            run, [&](int64_t u, Unit unit) { unpackUnit<P>(to, u, a.span.words, unit); });
+      });
   e.end();
 }
 
@@ -218,9 +253,14 @@ __device__ __forceinline__ void push(ToOf to, int count, const char *from, int64
 template <int R, bool bulk> __global__ void directAllGather(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   signalAll(a, Ready, e); // my output may be written
-  copyOwn(a.in, a.out + a.me * a.bytes, a.bytes);
   waitAll(a, Ready, e);
-  push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)] + a.me * a.bytes; }, R - 1, a.in, a.bytes);
+  // The own copy goes along: it costs memory bandwidth that the wire leaves.
+  char *own = a.out + a.me * a.bytes;
+  push<bulk>(
+      [&](int i) -> char * {
+        return i < R - 1 ? a.peerOut[peerAt(a, i)] + a.me * a.bytes : own == a.in ? nullptr : own;
+      },
+      R, a.in, a.bytes);
   signalAll(a, Done, e);
   waitAll(a, Done, e);
   e.end();
@@ -230,11 +270,25 @@ template <int R, bool bulk> __global__ void directAllToAll(const __grid_constant
   static_assert(!bulk || R == 2, "one bulk copy a kernel");
   Epoch e = enter(a);
   signalAll(a, Ready, e);
-  copyOwn(a.in + a.me * a.bytes, a.out + a.me * a.bytes, a.bytes);
   waitAll(a, Ready, e);
-  for (int i = 0; i < R - 1; ++i) {
-    int p = peerAt(a, i);
-    push<bulk>([&](int) { return a.peerOut[p] + a.me * a.bytes; }, 1, a.in + p * a.bytes, a.bytes);
+  if constexpr (bulk) {
+    push<bulk>([&](int) { return a.peerOut[1 - a.me] + a.me * a.bytes; }, 1,
+               a.in + (1 - a.me) * a.bytes, a.bytes);
+    copyOwn(a.in + a.me * a.bytes, a.out + a.me * a.bytes, a.bytes);
+  } else if (unsigned own = gridDim.x / 8; blockIdx.x < own) {
+    // One block in eight copies the own piece, beside the wire.
+    copyBytes(
+        workersOfGrid(blockIdx.x, own, threadIdx.x, blockDim.x), 1,
+        [&](int) { return a.out + a.me * a.bytes; }, a.in + a.me * a.bytes, a.bytes);
+  } else {
+    Workers w = workersOfGrid(blockIdx.x - own, gridDim.x - own, threadIdx.x, blockDim.x);
+    for (int i = 0; i < R - 1; ++i) {
+      int p = peerAt(a, i);
+      copyBytes(
+          w, 1, [&](int) { return a.peerOut[p] + a.me * a.bytes; }, a.in + p * a.bytes, a.bytes);
+    }
+    if (!own)
+      copyBytes(w, 1, [&](int) { return a.out + a.me * a.bytes; }, a.in + a.me * a.bytes, a.bytes);
   }
   signalAll(a, Done, e);
   waitAll(a, Done, e);
@@ -244,9 +298,12 @@ template <int R, bool bulk> __global__ void directAllToAll(const __grid_constant
 template <int R, bool bulk> __global__ void directBroadcast(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   if (a.me == a.from) {
-    copyOwn(a.in, a.out, a.bytes);
     waitAll(a, Ready, e);
-    push<bulk>([&](int i) { return a.peerOut[peerAt(a, i)]; }, R - 1, a.in, a.bytes);
+    push<bulk>(
+        [&](int i) -> char * {
+          return i < R - 1 ? a.peerOut[peerAt(a, i)] : a.in == a.out ? nullptr : a.out;
+        },
+        R, a.in, a.bytes);
     signalAll(a, Done, e);
   } else {
     signalFromBlock(1, e, [&](int) { return slotOf(a, Ready, a.from, a.me); });

@@ -42,6 +42,31 @@ TEST(Partition, SharesAreTheProversBalancedCut) {
         }
 }
 
+TEST(Partition, PiecesAreTheProversPieces) {
+  for (int64_t begin : {0, 5})
+    for (int64_t size : {0, 1, 16, 100, 4097})
+      for (int64_t granule : {1, 16})
+        for (int64_t n : {1, 2, 5, 32})
+          for (int64_t i = 0; i < n; ++i)
+            for (auto partition : {machine::Partition::Balanced, machine::Partition::Chunked}) {
+              int64_t from, to;
+              machine::cut(partition, size, n, granule, i, from, to);
+              Share of{begin, begin + size};
+              Share s = partition == machine::Partition::Balanced
+                            ? balancedPiece(of, granule, n, i)
+                            : chunkedPiece(of, granule, n, i);
+              EXPECT_EQ(s.begin, begin + from);
+              EXPECT_EQ(s.end, begin + to);
+            }
+}
+
+TEST(Partition, ShiftsAreCyclic) {
+  for (int64_t n : {1, 2, 5})
+    for (int64_t at = 0; at < n; ++at)
+      for (int64_t by = -12; by <= 12; ++by)
+        EXPECT_EQ(shifted(at, by, n), (((at + by) % n) + n) % n);
+}
+
 TEST(Partition, LargeSizesDoNotOverflow) {
   int64_t total = (int64_t(1) << 60) + 5;
   Share last = shareOf(total, 16, 132, 131);

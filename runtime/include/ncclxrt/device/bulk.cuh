@@ -22,10 +22,10 @@ __device__ __forceinline__ uint32_t sharedAddress(const void *p) {
 }
 __device__ __forceinline__ void loadTile(void *tile, const void *from, uint32_t bytes,
                                          uint64_t *barrier) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   sharedAddress(barrier)),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(sharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
                "[%3];" ::"r"(sharedAddress(tile)),
                "l"(from), "r"(bytes), "r"(sharedAddress(barrier))
@@ -44,8 +44,8 @@ __device__ __forceinline__ void storeTile(void *to, const void *tile, uint32_t b
 }
 } // namespace detail
 
-/// copyBytes by the blocks of the kernel, tile t by block t mod blocks. Every thread calls it, once in
-/// a kernel.
+/// copyBytes by the blocks of the kernel, tile t by block t mod blocks. Every thread calls it, once
+/// in a kernel.
 template <class ToOf>
 __device__ __forceinline__ void copyBulk(int count, ToOf to, const void *from, int64_t bytes) {
   extern __shared__ __align__(128) char bulkTiles[];

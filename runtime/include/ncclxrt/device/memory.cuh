@@ -53,6 +53,13 @@ template <Scope S> __device__ __forceinline__ void addRelease(uint32_t *p, uint3
     asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
+template <Scope S> __device__ __forceinline__ void addRelease(uint64_t *p, uint64_t v) {
+  if constexpr (S == Scope::System)
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+  else
+    asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
 template <Scope S> __device__ __forceinline__ void fence() {
   if constexpr (S == Scope::System)
     asm volatile("fence.acq_rel.sys;" ::: "memory");

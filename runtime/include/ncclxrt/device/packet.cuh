@@ -24,15 +24,38 @@ struct PacketRun {
   uint32_t step;
 };
 
-/// Calls body(u0, stride) with the unit of the warp's first lane, for rounds of `unroll` units a
-/// thread; every lane of a warp comes along. Sender and receiver, and two passes over one message,
-/// give a unit to the same thread.
-template <int unroll, class Body>
-__device__ __forceinline__ void forUnits(int64_t units, Body body) {
+/// One round of a message: the units at, at + stride, ... of this thread, as many as a thread has
+/// under way at once. Lanes of a warp go through rounds together. Sender and receiver, and two
+/// passes over one message, give a unit to the same thread.
+struct Round {
+  int64_t at, stride;
+};
+
+/// Calls send(round) for every round of `units`, and receive(round) one round behind: what comes in
+/// is taken while the next goes out. receive gives false to give up.
+template <class Packet, class Send, class Receive>
+__device__ __forceinline__ void exchangeRounds(int64_t units, Send send, Receive receive) {
+  int64_t stride = int64_t(gridDim.x) * blockDim.x;
+  int64_t warp = int64_t(blockIdx.x) * blockDim.x + (threadIdx.x & ~31u), lane = threadIdx.x & 31;
+  if (warp >= units)
+    return;
+  send(Round{warp + lane, stride});
+  for (;;) {
+    int64_t next = warp + Packet::unroll * stride;
+    if (next < units)
+      send(Round{next + lane, stride});
+    if (!receive(Round{warp + lane, stride}) || next >= units)
+      return;
+    warp = next;
+  }
+}
+/// Only one of the two.
+template <class Packet, class Body>
+__device__ __forceinline__ void forRounds(int64_t units, Body body) {
   int64_t stride = int64_t(gridDim.x) * blockDim.x;
   int64_t warp = int64_t(blockIdx.x) * blockDim.x + (threadIdx.x & ~31u);
-  for (; warp < units; warp += unroll * stride)
-    if (!body(warp + (threadIdx.x & 31), stride))
+  for (; warp < units; warp += Packet::unroll * stride)
+    if (!body(Round{warp + (threadIdx.x & 31), stride}))
       return;
 }
 
@@ -57,41 +80,46 @@ __device__ __forceinline__ void unpackUnit(const Words<aligned> &to, int64_t u, 
     to.store(w + 1, unit.high);
 }
 
-/// Sends the message at `from` to `count` places: scratch(i), or none where that is null; and copies
-/// it to `keep`, unless that is null.
+/// Sends a round of the message at `from` to `count` places: scratch(i), or none where that is
+/// null; and copies it to `keep`, unless that is null.
+template <class Packet, bool aligned, class ScratchOf>
+__device__ __forceinline__ void sendRound(Round round, int count, ScratchOf scratch,
+                                          const void *from, const PacketSpan &span,
+                                          const PacketRun &run, void *keep = nullptr) {
+  Words<aligned> source(from, span.bytes), kept(keep, span.bytes);
+  Unit unit[Packet::unroll];
+#pragma unroll
+  for (int k = 0; k < Packet::unroll; ++k)
+    if (int64_t u = round.at + k * round.stride; u < span.units)
+      unit[k] = packUnit<Packet>(source, u, span.words, run.flag);
+  for (int i = 0; i < count; ++i)
+    if (void *place = scratch(i))
+#pragma unroll
+      for (int k = 0; k < Packet::unroll; ++k)
+        if (int64_t u = round.at + k * round.stride; u < span.units)
+          storeUnit(static_cast<Unit *>(place) + u, unit[k]);
+  if (keep)
+#pragma unroll
+    for (int k = 0; k < Packet::unroll; ++k)
+      if (int64_t u = round.at + k * round.stride; u < span.units)
+        unpackUnit<Packet>(kept, u, span.words, unit[k]);
+}
+/// All rounds.
 template <class Packet, bool aligned, class ScratchOf>
 __device__ __forceinline__ void sendPackets(int count, ScratchOf scratch, const void *from,
                                             const PacketSpan &span, const PacketRun &run,
                                             void *keep = nullptr) {
-  Words<aligned> source(from, span.bytes), kept(keep, span.bytes);
-  constexpr int unroll = Packet::unroll;
-  forUnits<unroll>(span.units, [&](int64_t at, int64_t stride) {
-    Unit unit[unroll];
-#pragma unroll
-    for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * stride; u < span.units)
-        unit[k] = packUnit<Packet>(source, u, span.words, run.flag);
-    for (int i = 0; i < count; ++i)
-      if (void *place = scratch(i))
-#pragma unroll
-        for (int k = 0; k < unroll; ++k)
-          if (int64_t u = at + k * stride; u < span.units)
-            storeUnit(static_cast<Unit *>(place) + u, unit[k]);
-    if (keep)
-#pragma unroll
-      for (int k = 0; k < unroll; ++k)
-        if (int64_t u = at + k * stride; u < span.units)
-          unpackUnit<Packet>(kept, u, span.words, unit[k]);
+  forRounds<Packet>(span.units, [&](Round round) {
+    sendRound<Packet, aligned>(round, count, scratch, from, span, run, keep);
     return true;
   });
 }
 
-/// Loads the units that this thread has at `at`, at + stride, ... until all of the warp's have come.
-/// The lanes of a group are in one warp and load at once, so one flag speaks for all of them. False:
-/// given up.
-template <class Packet, int unroll>
-__device__ __forceinline__ bool pollUnits(Unit (&unit)[unroll], const void *scratch, int64_t at,
-                                          int64_t stride, int64_t end, const PacketRun &run,
+/// Loads a round's units until all of the warp's have come. The lanes of a group are in one warp
+/// and load at once, so one flag speaks for all of them. False: given up.
+template <class Packet>
+__device__ __forceinline__ bool pollUnits(Unit (&unit)[Packet::unroll], const void *scratch,
+                                          Round round, int64_t end, const PacketRun &run,
                                           uint32_t peer) {
   auto *from = static_cast<const Unit *>(scratch);
   Patience patience(run.guard, run.step, peer);
@@ -99,8 +127,8 @@ __device__ __forceinline__ bool pollUnits(Unit (&unit)[unroll], const void *scra
     bool here = true;
     uint64_t found = run.flag;
 #pragma unroll
-    for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * stride; u < end) {
+    for (int k = 0; k < Packet::unroll; ++k)
+      if (int64_t u = round.at + k * round.stride; u < end) {
         unit[k] = loadUnit(from + u);
         if (Packet::hasFlag(u) && unit[k].high != run.flag) {
           here = false;
@@ -114,63 +142,76 @@ __device__ __forceinline__ bool pollUnits(Unit (&unit)[unroll], const void *scra
   }
 }
 
-/// Receives a message from packets at `scratch` into `to`.
+/// Receives a round of a message from packets at `scratch` into `to`.
+template <class Packet, bool aligned>
+__device__ __forceinline__ bool receiveRound(Round round, void *to, const void *scratch,
+                                             const PacketSpan &span, const PacketRun &run,
+                                             uint32_t peer) {
+  Words<aligned> target(to, span.bytes);
+  Unit unit[Packet::unroll];
+  if (!pollUnits<Packet>(unit, scratch, round, span.units, run, peer))
+    return false;
+#pragma unroll
+  for (int k = 0; k < Packet::unroll; ++k)
+    if (int64_t u = round.at + k * round.stride; u < span.units)
+      unpackUnit<Packet>(target, u, span.words, unit[k]);
+  return true;
+}
+/// All rounds.
 template <class Packet, bool aligned>
 __device__ __forceinline__ void receivePackets(void *to, const void *scratch,
                                                const PacketSpan &span, const PacketRun &run,
                                                uint32_t peer) {
-  Words<aligned> target(to, span.bytes);
-  constexpr int unroll = Packet::unroll;
-  forUnits<unroll>(span.units, [&](int64_t at, int64_t stride) {
-    Unit unit[unroll];
-    if (!pollUnits<Packet>(unit, scratch, at, stride, span.units, run, peer))
-      return false;
-#pragma unroll
-    for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * stride; u < span.units)
-        unpackUnit<Packet>(target, u, span.words, unit[k]);
-    return true;
+  forRounds<Packet>(span.units, [&](Round round) {
+    return receiveRound<Packet, aligned>(round, to, scratch, span, run, peer);
   });
 }
 
-/// Combines the contributions of `ranks` ranks, in their order: that of rank `own` lies at `mine`,
-/// the others in packets at scratch(r). `store(u, unit)` gets each unit of the result.
+/// Combines a round of the contributions of `ranks` ranks, in their order: that of rank `own` lies
+/// at `mine`, the others in packets at scratch(r). `store(u, unit)` gets each unit of the result.
 template <class Packet, bool aligned, class T, ReduceOp Op, class ScratchOf, class Store>
-__device__ __forceinline__ void reducePackets(int ranks, int own, const void *mine,
-                                              ScratchOf scratch, const PacketSpan &span,
-                                              const ReduceArgs &args, const PacketRun &run,
-                                              Store store) {
+__device__ __forceinline__ bool
+reduceRound(Round round, int ranks, int own, const void *mine, ScratchOf scratch,
+            const PacketSpan &span, const ReduceArgs &args, const PacketRun &run, Store store) {
   Words<aligned> source(mine, span.bytes);
-  constexpr int unroll = (Packet::unroll + 1) / 2;
-  forUnits<unroll>(span.units, [&](int64_t at, int64_t stride) {
-    Accumulator<T, Op> low[unroll], high[unroll];
-    Unit kept[unroll];
-    // Before the polls: it is on its way while they wait.
+  constexpr int unroll = Packet::unroll;
+  Accumulator<T, Op> low[unroll], high[unroll];
+  Unit kept[unroll];
+  // Before the polls: it is on its way while they wait.
 #pragma unroll
-    for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * stride; u < span.units)
-        kept[k] = packUnit<Packet>(source, u, span.words, 0);
-    for (int r = 0; r < ranks; ++r) {
-      Unit unit[unroll];
-      if (r != own && !pollUnits<Packet>(unit, scratch(r), at, stride, span.units, run, r))
-        return false;
+  for (int k = 0; k < unroll; ++k)
+    if (int64_t u = round.at + k * round.stride; u < span.units)
+      kept[k] = packUnit<Packet>(source, u, span.words, 0);
+  for (int r = 0; r < ranks; ++r) {
+    Unit unit[unroll];
+    if (r != own && !pollUnits<Packet>(unit, scratch(r), round, span.units, run, r))
+      return false;
 #pragma unroll
-      for (int k = 0; k < unroll; ++k) {
-        Unit v = r == own ? kept[k] : unit[k];
-        if (r == 0) {
-          low[k].begin(v.low, args);
-          high[k].begin(v.high, args);
-        } else {
-          low[k].add(v.low, args);
-          high[k].add(v.high, args);
-        }
+    for (int k = 0; k < unroll; ++k) {
+      Unit v = r == own ? kept[k] : unit[k];
+      if (r == 0) {
+        low[k].begin(v.low, args);
+        high[k].begin(v.high, args);
+      } else {
+        low[k].add(v.low, args);
+        high[k].add(v.high, args);
       }
     }
+  }
 #pragma unroll
-    for (int k = 0; k < unroll; ++k)
-      if (int64_t u = at + k * stride; u < span.units)
-        store(u, Unit{low[k].end(args), high[k].end(args)});
-    return true;
+  for (int k = 0; k < unroll; ++k)
+    if (int64_t u = round.at + k * round.stride; u < span.units)
+      store(u, Unit{low[k].end(args), high[k].end(args)});
+  return true;
+}
+/// All rounds.
+template <class Packet, bool aligned, class T, ReduceOp Op, class ScratchOf, class Store>
+__device__ __forceinline__ void
+reducePackets(int ranks, int own, const void *mine, ScratchOf scratch, const PacketSpan &span,
+              const ReduceArgs &args, const PacketRun &run, Store store) {
+  forRounds<Packet>(span.units, [&](Round round) {
+    return reduceRound<Packet, aligned, T, Op>(round, ranks, own, mine, scratch, span, args, run,
+                                               store);
   });
 }
 

@@ -42,14 +42,32 @@ NCCLXRT_HD Share shareOf(int64_t total, int64_t granule, int64_t n, int64_t inde
   return {from < total ? from : total, to < total ? to : total};
 }
 
+/// Pieces of pieces, as a generated kernel names a box of an index space (dialect/SPEC.md, S5).
+NCCLXRT_HD Share balancedPiece(Share of, int64_t granule, int64_t n, int64_t index) {
+  Share s = shareOf(of.size(), granule, n, index);
+  return {of.begin + s.begin, of.begin + s.end};
+}
+NCCLXRT_HD Share chunkedPiece(Share of, int64_t granule, int64_t n, int64_t index) {
+  int64_t granules = of.size() / granule + (of.size() % granule != 0);
+  int64_t each = (granules / n + (granules % n != 0)) * granule;
+  int64_t from = index * each, to = (index + 1) * each;
+  return {of.begin + (from < of.size() ? from : of.size()),
+          of.begin + (to < of.size() ? to : of.size())};
+}
+/// A coordinate moved by `amount` along a cyclic axis of size n (S2).
+NCCLXRT_HD int64_t shifted(int64_t coordinate, int64_t amount, int64_t n) {
+  int64_t at = (coordinate + amount % n) % n;
+  return at < 0 ? at + n : at;
+}
+
 /// Cuts of memory that several ranks share fall on 16 bytes, the width of one access.
 constexpr int64_t ownershipGranule = 16;
 
 /// Who works on a piece of memory together: unit i (16 bytes, or what the alignment leaves) is of
 /// worker i mod count. The threads of all blocks, with blocks * threads of them side by side, make
 /// the longest runs on the wire and spread them over all of memory; the threads of one block keep
-/// a block's share to itself. Block b owns the same units at the peer, where the kernel has the same
-/// shape.
+/// a block's share to itself. Block b owns the same units at the peer, where the kernel has the
+/// same shape.
 struct Workers {
   int64_t index, count;
 };

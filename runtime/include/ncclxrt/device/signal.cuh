@@ -73,6 +73,14 @@ __device__ __forceinline__ void signalFromBlock(int count, uint64_t value, SlotO
       storeRelease<S>(slot, value);
 }
 
+/// The same for a counter that several raise, or one more than once in a run.
+template <Scope S = Scope::System>
+__device__ __forceinline__ void raiseFromBlock(uint64_t *slot) {
+  __syncthreads();
+  if (threadIdx.x == 0)
+    addRelease<S>(slot, uint64_t(1));
+}
+
 /// A block's wait: thread t waits for slot(t) to reach `value`, then the block goes on. What was
 /// released with the signals is visible to all of its threads.
 template <Scope S = Scope::System, class SlotOf>

@@ -1,8 +1,8 @@
 //===- transfer.cuh - Workers copy and combine memory -----------*- C++ -*-===//
 //
-// Zero-copy: sources and destinations may be own or peer memory. Wide accesses in the middle, single
-// units at both ends; pointers of different alignment share the widest unit that suits them all.
-// Offsets have 64 bits.
+// Zero-copy: sources and destinations may be own or peer memory. Wide accesses in the middle,
+// single units at both ends; pointers of different alignment share the widest unit that suits them
+// all. Offsets have 64 bits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLXRT_DEVICE_TRANSFER_CUH
@@ -74,7 +74,8 @@ __device__ __forceinline__ void copyBytes(Workers w, int count, ToOf to, const v
   auto place = [&](int d) -> char * { return static_cast<char *>(to(d)); };
   for (int d = 0; d < count; ++d)
     if (char *p = place(d)) {
-      int64_t common = commonAlignment(reinterpret_cast<uint64_t>(p), reinterpret_cast<uint64_t>(at));
+      int64_t common =
+          commonAlignment(reinterpret_cast<uint64_t>(p), reinterpret_cast<uint64_t>(at));
       align = common < align ? common : align;
     }
   if (align == 16)
@@ -143,9 +144,9 @@ __device__ __forceinline__ void reduceSingle(Workers w, int count, ToOf to, From
 }
 } // namespace detail
 
-/// Combines the `sources` contributions from(0), from(1), ... of `bytes`, in this order, into each of
-/// the `count` places to(i) that is not null. A place may be a source. Pointers are aligned to the
-/// element.
+/// Combines the `sources` contributions from(0), from(1), ... of `bytes`, in this order, into each
+/// of the `count` places to(i) that is not null. A place may be a source. Pointers are aligned to
+/// the element.
 template <class T, ReduceOp Op, int sources, class ToOf, class FromOf>
 __device__ __forceinline__ void reduceBytes(Workers w, int count, ToOf to, FromOf from,
                                             int64_t bytes, const ReduceArgs &args) {

@@ -6,8 +6,8 @@
 
 namespace ncclxrt::device {
 
-/// Reads and writes the words of [base, base + bytes). `aligned`: base and bytes are multiples of 8,
-/// and the code is as short as can be; kernels of microseconds wait for their instructions, too.
+/// Reads and writes the words of [base, base + bytes). `aligned`: base and bytes are multiples of
+/// 8, and the code is as short as can be; kernels of microseconds wait for their instructions, too.
 /// Otherwise any alignment, and the last word may be a part of one, which reads as if zeros
 /// followed. Nothing outside is touched.
 template <bool aligned> class Words {

@@ -80,7 +80,7 @@ private:
     return generations == 1 ? std::string()
                             : formatv(" + int64_t(run % {0}) * {1}", generations, size).str();
   }
-  std::string address(const CudaBox &box) {
+  std::string address(CudaBox box) {
     std::string at = formatv("a.windows[{0}][{1}]{2}", box.window, box.rank,
                              generation(box.op.getGenerations(), bytesOf(box.op)));
     if (box.offset == "0")
@@ -88,7 +88,7 @@ private:
     // A word at offset o of a window of packets lies, with its flag, at 2 * o.
     return at + " + " + (packetWindows.contains(box.op) ? "2 * " : "") + box.offset;
   }
-  std::string place(const CudaSlots &at) {
+  std::string place(CudaSlots at) {
     return formatv("a.slots[{0}][{1}]{2} + {3}", at.slots, at.rank,
                    generation(at.op.getGenerations(), countOf(at.op)), at.first);
   }

@@ -1,7 +1,8 @@
 //===- bench.cpp - Collectives of one host: bits, then time ---------------===//
 //
 //   cuda_bench [--ranks=2] [--check] [--stress] [--tune] [--time] [--min-kib=1] [--max-mib=1024]
-//   [--out=FILE]
+//   [--only=NAME,...]
+//              [--nccl-modes=3] [--out=FILE]
 //
 // Ranks are threads, rank r on GPU r mod the number of GPUs. README.md says what is measured how.
 //
@@ -26,6 +27,8 @@ struct Options {
   bool check = false, stress = false, tune = false, time = false;
   int64_t minBytes = 1024, maxBytes = int64_t(1) << 30;
   FILE *out = nullptr;
+  std::string only;        ///< one collective
+  int modes = Nccl::modes; ///< of NCCL: the first so many
 };
 
 double median(std::vector<double> v) {
@@ -186,7 +189,7 @@ void timeAll(const Options &o, Rank &r, Nccl *nccl, const std::string &card) {
   for (Coll coll : allColls)
     for (Dtype dtype : {Dtype::BF16, Dtype::F32})
       for (int64_t bytes = 1024; bytes <= o.maxBytes; bytes *= 4) {
-        if (bytes < o.minBytes)
+        if (bytes < o.minBytes || (!o.only.empty() && o.only.find(name(coll)) == std::string::npos))
           continue;
         bool reduces = coll == Coll::ReduceScatter || coll == Coll::AllReduce;
         if (dtype == Dtype::F32 && (!reduces || bytes < (1 << 20) || o.tune))
@@ -208,7 +211,7 @@ void timeAll(const Options &o, Rank &r, Nccl *nccl, const std::string &card) {
                            nullptr});
           }
         if (nccl)
-          for (int mode = 0; mode < Nccl::modes; ++mode)
+          for (int mode = 0; mode < o.modes; ++mode)
             all.push_back({Nccl::modeName(mode),
                            [&, mode] { nccl->launch(mode, call, r.stream); },
                            {},
@@ -318,6 +321,10 @@ int main(int argc, char **argv) {
       o.ranks = std::atoi(v);
     else if (const char *v = value("--max-mib="))
       o.maxBytes = int64_t(std::atoi(v)) << 20;
+    else if (const char *v = value("--only="))
+      o.only = v;
+    else if (const char *v = value("--nccl-modes="))
+      o.modes = std::clamp(std::atoi(v), 0, Nccl::modes);
     else if (const char *v = value("--min-kib="))
       o.minBytes = int64_t(std::atoi(v)) << 10;
     else if (const char *v = value("--out="))

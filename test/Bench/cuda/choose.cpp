@@ -23,15 +23,20 @@ Config choose(const Call &call, int ranks) {
     return {Algo::Packet128, blocks(1024, 64), 128, 1, true};
   if (bytes <= (256 << 10))
     return {Algo::Packet128, blocks(2048, 128), 256, 1, true};
-  if (bytes <= (16 << 20))
+  // In the middle a kernel: packets where they are faster than to ask first, else zero-copy. Above
+  // it copy engines, whose start costs some 20 us; a sum moves by them from where that does not
+  // show.
+  bool exchange = call.coll == Coll::ReduceScatter || call.coll == Coll::AllToAll;
+  if (bytes <= (exchange ? 4 << 20 : 16 << 20) ||
+      (bytes <= (64 << 20) && (call.coll == Coll::AllGather || call.coll == Coll::AllReduce)))
     return {Algo::Packet128, 132, 512, 1, true};
-  if (bytes <= (64 << 20))
-    return {Algo::Direct, 132, 512, 1, true};
   if (call.coll == Coll::ReduceScatter)
-    return bytes <= (128 << 20) ? Config{Algo::Direct, 132, 256, 1, true}
-                                : Config{Algo::MeetEngine, 128, 512, 16, false};
+    return bytes <= (256 << 20) ? Config{Algo::Direct, 132, 512, 1, true}
+                                : Config{Algo::CopyEngine, 128, 512, 16, false};
   if (reduces)
-    return {Algo::MeetEngine, 16, 512, 4, false};
+    return {Algo::CopyEngine, 16, 512, 4, false};
+  if (bytes <= (16 << 20))
+    return {Algo::Direct, 132, 512, 1, true};
   return {Algo::CopyEngine, 1, 32, 2, false};
 }
 

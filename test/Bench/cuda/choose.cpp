@@ -17,26 +17,21 @@ Config choose(const Call &call, int ranks) {
   auto blocks = [&](int64_t bytesEach, int most) {
     return int(std::clamp<int64_t>((bytes + bytesEach - 1) / bytesEach, 1, most));
   };
-  if (bytes <= (16 << 10)) // one unit a thread
-    return {Algo::Packet16, blocks(1024, 16), 128, 1, true};
-  if (bytes <= (64 << 10))
-    return {Algo::Packet128, blocks(1024, 64), 128, 1, true};
+  if (bytes <= (64 << 10)) // one unit a thread
+    return {Algo::Packet16, blocks(1024, 64), 128, 1, true};
   if (bytes <= (256 << 10))
-    return {Algo::Packet128, blocks(2048, 128), 256, 1, true};
-  // In the middle a kernel: packets where they are faster than to ask first, else zero-copy. Above
-  // it copy engines, whose start costs some 20 us; a sum moves by them from where that does not
-  // show.
-  bool exchange = call.coll == Coll::ReduceScatter || call.coll == Coll::AllToAll;
-  if (bytes <= (exchange ? 4 << 20 : 16 << 20) ||
-      (bytes <= (64 << 20) && (call.coll == Coll::AllGather || call.coll == Coll::AllReduce)))
+    return {Algo::Packet128, blocks(1024, 128), bytes <= (128 << 10) ? 128 : 256, 1, true};
+  if (bytes <= (4 << 20))
     return {Algo::Packet128, 132, 512, 1, true};
+  // Zero-copy kernels, and from where the 20 us that copy engines take to start do not show, these.
+  // A reduce-scatter does nothing beside its last addition, so its kernel is worth while for
+  // longer.
+  if (bytes <= (64 << 20) || (call.coll == Coll::ReduceScatter && bytes <= (128 << 20)))
+    return {Algo::Direct, 132, 512, 1, true};
   if (call.coll == Coll::ReduceScatter)
-    return bytes <= (256 << 20) ? Config{Algo::Direct, 132, 512, 1, true}
-                                : Config{Algo::CopyEngine, 128, 512, 16, false};
+    return {Algo::CopyEngine, 128, 512, 16, false};
   if (reduces)
     return {Algo::CopyEngine, 16, 512, 4, false};
-  if (bytes <= (16 << 20))
-    return {Algo::Direct, 132, 512, 1, true};
   return {Algo::CopyEngine, 1, 32, 2, false};
 }
 

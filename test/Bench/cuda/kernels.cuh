@@ -225,17 +225,25 @@ __global__ void packetBroadcast(const __grid_constant__ Args<R> a) {
 template <int R, class P, bool A> __global__ void packetPermute(const __grid_constant__ Args<R> a) {
   Epoch e = enter(a);
   PacketRun run{e, a.guard, 0};
-  if (a.to >= 0 && a.to != a.me) {
+  bool sends = a.to >= 0 && a.to != a.me, receives = a.from >= 0 && a.from != a.me;
+  if (sends)
     waitInBlock(1, e > 2 ? e - 2 : 0, a.guard, Credit,
                 [&](int) { return slotOf(a, Credit, a.me, a.to); });
-    sendPackets<P, A>(1, [&](int) { return packetsAt(a, e, a.to, a.me); }, a.in, a.span, run);
-  }
+  exchangeRounds<P>(
+      a.span.units,
+      [&](Round round) {
+        if (sends)
+          sendRound<P, A>(
+              round, 1, [&](int) { return packetsAt(a, e, a.to, a.me); }, a.in, a.span, run);
+      },
+      [&](Round round) {
+        return !receives ||
+               receiveRound<P, A>(round, a.out, packetsAt(a, e, a.me, a.from), a.span, run, a.from);
+      });
   if (a.from == a.me)
     copyOwn(a.in, a.out, a.bytes);
-  else if (a.from >= 0) {
-    receivePackets<P, A>(a.out, packetsAt(a, e, a.me, a.from), a.span, run, a.from);
+  if (receives)
     signalFromBlock(1, e, [&](int) { return slotOf(a, Credit, a.from, a.me); });
-  }
   e.end();
 }
 

@@ -60,7 +60,8 @@ struct Member {
   int rank;
 };
 
-constexpr int64_t guardBytes = 4096 + 4112 + 64;
+/// A multiple of 256: at offset 0 a buffer is aligned as an allocation is.
+constexpr int64_t guardBytes = 8448;
 
 struct Rank {
   Member member;

@@ -52,9 +52,8 @@ TEST(Partition, PiecesAreTheProversPieces) {
               int64_t from, to;
               machine::cut(partition, size, n, granule, i, from, to);
               Share of{begin, begin + size};
-              Share s = partition == machine::Partition::Balanced
-                            ? balancedPiece(of, granule, n, i)
-                            : chunkedPiece(of, granule, n, i);
+              Share s = partition == machine::Partition::Balanced ? balancedPiece(of, granule, n, i)
+                                                                  : chunkedPiece(of, granule, n, i);
               EXPECT_EQ(s.begin, begin + from);
               EXPECT_EQ(s.end, begin + to);
             }

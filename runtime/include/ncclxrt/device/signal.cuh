@@ -74,8 +74,7 @@ __device__ __forceinline__ void signalFromBlock(int count, uint64_t value, SlotO
 }
 
 /// The same for a counter that several raise, or one more than once in a run.
-template <Scope S = Scope::System>
-__device__ __forceinline__ void raiseFromBlock(uint64_t *slot) {
+template <Scope S = Scope::System> __device__ __forceinline__ void raiseFromBlock(uint64_t *slot) {
   __syncthreads();
   if (threadIdx.x == 0)
     addRelease<S>(slot, uint64_t(1));

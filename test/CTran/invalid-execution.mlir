@@ -340,6 +340,24 @@ ctran.program @boxes_c2_scratch grid ["x" = 4, "y" = 2] {
 
 // -----
 
+// An interval stands for the boxes of the last dimension in it, not for those of its own.
+ctran.program @boxes_c2_reduce_below grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %r = ctran.reindex %w ["x" = 4, 2]
+  %all = ctran.range %r from %c0 size %c4
+  %o = ctran.window "o" output 0 : memref<4xf32>
+  %out = ctran.range %o
+  // expected-error @below {{needs boxes of equal size, found 2 elements of "w" and 4 of "o"}}
+  %t = ctran.reduce sum accumulate f32 %all into %out after %entry on sm
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
 ctran.program @boxes_c2_reduce grid ["x" = 4, "y" = 2] {
 ^bb0(%entry: !ctran.token):
   %x = ctran.coord "x"

@@ -481,10 +481,9 @@ LogicalResult ReduceOp::verify() {
     if (box.range.getFirst()) // reduce C3
       return emitOpError("needs a box as a destination, found an interval");
   for (BoxRef &box : MutableArrayRef(*boxes).take_front(getSources().size())) {
-    // An interval stands for its boxes, one by one.
-    auto bounds = box.range.getFirst()
-                      ? std::optional(boundsAt(box.space, box.range.getIndices().size() + 1))
-                      : boundsOf(box);
+    // An interval stands for the smallest boxes in it, one by one.
+    auto bounds = box.range.getFirst() ? std::optional(boundsAt(box.space, box.space.dims.size()))
+                                       : boundsOf(box);
     if (!bounds)
       continue;
     for (BoxRef &dest : dests)

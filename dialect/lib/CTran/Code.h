@@ -85,13 +85,14 @@ struct Place {
 
 struct Box : Place {
   unsigned window = 0, space = 0;
-  /// An interval that stands for its boxes one by one, of a dimension of `size` places.
-  bool each = false;
-  int64_t size = 0;
-  /// The interval is a whole bound dimension: on the representative it begins at the own coordinate
-  /// and goes round; on a rank it begins where it says.
-  bool wholeAxis = false;
-  unsigned axis = 0;
+  /// Not empty: the interval stands for the smallest boxes in it, one by one; these are its
+  /// dimension and those below. Where one is bound and taken as a whole, the representative begins
+  /// at the own coordinate and goes round; a rank begins at the first place.
+  struct Apart {
+    int64_t size = 0;
+    std::optional<unsigned> wholeAxis;
+  };
+  std::vector<Apart> apart;
 };
 
 struct Slot : Place {

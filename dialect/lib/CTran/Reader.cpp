@@ -230,10 +230,12 @@ LogicalResult Compiler::setBox(Value range, bool each, code::Op &out,
     if (each || !whole) {
       box.first = indexOf(first);
       box.count = regOf(ref->range.getCount());
-      box.each = each;
-      box.size = dim.size;
-      box.wholeAxis = whole && dim.axis;
-      box.axis = dim.axis.value_or(0);
+    }
+    if (each) {
+      for (const machine::Dim &below : ArrayRef(ref->space.dims).drop_front(box.path.size()))
+        box.apart.push_back({below.size, below.axis});
+      if (!whole)
+        box.apart.front().wholeAxis.reset();
     }
   }
   if (out.asymmetry.empty())

@@ -13,10 +13,8 @@ namespace {
 /// Instructions between two ops, after which a program counts as one that never ends.
 constexpr uint64_t patience = uint64_t(1) << 28;
 
-int64_t floorMod(int64_t a, int64_t n) {
-  int64_t rest = a % n;
-  return rest < 0 ? rest + n : rest;
-}
+/// Sources of one reduction, beyond which a program is not stepped.
+constexpr int64_t mostBoxes = int64_t(1) << 24;
 
 /// a op b. False where it has no value. Sums wrap, as they do in the code that is emitted.
 bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
@@ -55,7 +53,7 @@ bool compute(Code code, int64_t a, int64_t b, int64_t &out) {
   case Code::Mod:
     if (b <= 0)
       return false;
-    out = floorMod(a, b);
+    out = machine::wrapped(a, b);
     return true;
   case Code::DivU:
     if (b == 0)
@@ -133,7 +131,9 @@ private:
   }
   void setPeer(const Peer &peer, machine::Peer &out) const;
   template <typename Ref> bool setPlace(const Place &place, Ref &out) const;
-  bool setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) const;
+  bool setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out);
+  bool takeApart(const Box &box, std::vector<machine::Access> &out, size_t &used);
+  void setLabel(const Op &from, machine::ValueLabel &out) const;
   Result emit(const Op &from, machine::Op &op);
 
   std::shared_ptr<const Program> program;
@@ -171,7 +171,50 @@ template <typename Ref> bool Stream::setPlace(const Place &place, Ref &out) cons
   return out.count >= 0;
 }
 
-bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) const {
+/// Replaces the interval out[used] by the boxes that it stands for, in ascending order.
+bool Stream::takeApart(const Box &box, std::vector<machine::Access> &out, size_t &used) {
+  machine::Access next = out[used];
+  int64_t boxes = next.count;
+  if (boxes > box.apart.front().size)
+    return false;
+  llvm::SmallVector<int64_t, 4> done; // of the places of each dimension
+  for (const Box::Apart &dim : box.apart) {
+    machine::Index first = done.empty() ? next.first : machine::Index();
+    if (symmetric && dim.wholeAxis && !first.own)
+      first = {true, *dim.wholeAxis, 0};
+    next.path.push_back(first);
+    if (!done.empty() && __builtin_mul_overflow(boxes, dim.size, &boxes))
+      boxes = mostBoxes + 1;
+    done.push_back(0);
+  }
+  next.count = -1;
+  if (boxes > mostBoxes) {
+    why = "an interval is taken apart into too many boxes";
+    return false;
+  }
+  for (int64_t i = 0; i < boxes; ++i) {
+    if (used == out.size())
+      out.push_back(next);
+    else
+      out[used] = next;
+    ++used;
+    // On to the next box, the last dimension fastest.
+    for (size_t k = done.size(); k-- > 0;) {
+      machine::Index &index = next.path.end()[static_cast<ptrdiff_t>(k) - ptrdiff_t(done.size())];
+      int64_t size = box.apart[k].size;
+      bool over = ++done[k] == size;
+      index.value += over ? 1 - size : 1;
+      if (index.own)
+        index.value = machine::wrapped(index.value, size);
+      if (!over)
+        break;
+      done[k] = 0;
+    }
+  }
+  return true;
+}
+
+bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access> &out) {
   size_t used = 0;
   for (const Box &box : boxes) {
     if (used == out.size())
@@ -181,30 +224,26 @@ bool Stream::setBoxes(const std::vector<Box> &boxes, std::vector<machine::Access
     access.space = box.space;
     if (!setPlace(box, access))
       return false;
-    if (!box.each)
-      continue;
-    int64_t count = access.count;
-    if (count > box.size)
+    if (!box.apart.empty() && !takeApart(box, out, --used))
       return false;
-    machine::Index first = access.first;
-    if (box.wholeAxis && symmetric && !first.own)
-      first = {true, box.axis, 0};
-    access.count = -1;
-    access.path.push_back(first);
-    machine::Access one = access;
-    if (count == 0)
-      --used;
-    for (int64_t i = 1; i < count; ++i) {
-      one.path.back().value = first.own ? (first.value + i) % box.size : first.value + i;
-      if (used == out.size())
-        out.push_back(one);
-      else
-        out[used] = one;
-      ++used;
-    }
   }
   out.resize(used);
   return true;
+}
+
+void Stream::setLabel(const Op &from, machine::ValueLabel &out) const {
+  out.name = from.name;
+  if (from.kind != machine::OpKind::Source && from.kind != machine::OpKind::Sink) {
+    out.path.clear();
+    out.summed.clear();
+    out.shared.clear();
+    return;
+  }
+  out.path.clear();
+  for (const Index &i : from.labelPath)
+    out.path.push_back(index(i));
+  out.summed = from.summed;
+  out.shared = from.shared;
 }
 
 machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
@@ -224,20 +263,16 @@ machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
     op.slot.reset();
   }
   if (!good)
-    return fail("an interval is shorter than nothing or longer than its dimension");
+    return fail(!why.empty() ? why
+                             : "an interval is shorter than nothing or longer than its dimension");
   op.k = from.k == none ? 0 : numbers[from.k];
   op.after.clear();
   for (Reg token : from.after)
     op.after.push_back(tokens[token]);
-  op.token = std::make_shared<machine::Token>();
+  op.token = llvm::makeIntrusiveRefCnt<machine::Token>();
   if (from.token != none)
     tokens[from.token] = op.token;
-  op.label.name = from.name;
-  op.label.path.clear();
-  for (const Index &i : from.labelPath)
-    op.label.path.push_back(index(i));
-  op.label.summed = from.summed;
-  op.label.shared = from.shared;
+  setLabel(from, op.label);
   op.countMax = from.countMax;
   op.flops = from.flops;
   op.bytes = from.bytes;
@@ -269,14 +304,14 @@ machine::OpStream::Result Stream::next(machine::Op &op) {
       break;
     case Code::Shift: {
       int64_t size = program->axes[i.aux];
-      numbers[i.dest] = floorMod(numbers[i.a] + floorMod(numbers[i.b], size), size);
+      numbers[i.dest] = machine::wrapped(numbers[i.a] + machine::wrapped(numbers[i.b], size), size);
       break;
     }
     case Code::CoordValue:
     case Code::Table: {
       if (symmetric)
         return fail(program->reasons[i.c]);
-      int64_t value = floorMod(here[i.aux] + numbers[i.a], program->axes[i.aux]);
+      int64_t value = machine::wrapped(here[i.aux] + numbers[i.a], program->axes[i.aux]);
       numbers[i.dest] = i.code == Code::Table ? program->tables[i.b][value] : value;
       break;
     }

@@ -4,61 +4,72 @@
 
 namespace mlir::ctran::machine {
 
-CountVector &Clock::mutableCounts() {
-  if (!shared || shared->UseCount() > 1) {
-    auto *copy = new Counts();
-    if (shared)
-      copy->counts = shared->counts;
-    shared = copy;
+namespace {
+/// Blocks of one size that are in no use.
+struct SpareCounts {
+  static constexpr size_t most = 64;
+  static constexpr uint32_t largest = 1024; ///< larger ones cost more than their memory
+  uint32_t size = 0;
+  llvm::SmallVector<void *, most> blocks;
+  void clear() {
+    for (void *block : blocks)
+      ::operator delete(block);
+    blocks.clear();
   }
-  return shared->counts;
+  ~SpareCounts() { clear(); }
+};
+} // namespace
+static thread_local SpareCounts spare;
+
+llvm::IntrusiveRefCntPtr<Counts> Counts::make(uint32_t size) {
+  size_t bytes = sizeof(Counts) + size * sizeof(uint32_t);
+  clockBytes += static_cast<int64_t>(bytes);
+  void *block = nullptr;
+  if (size == spare.size && !spare.blocks.empty())
+    block = spare.blocks.pop_back_val();
+  else
+    block = ::operator new(bytes);
+  return new (block) Counts(size);
 }
 
-void Clock::raise(uint32_t key, uint32_t count) {
-  if (key == noKey || (*this)[key] >= count)
-    return;
-  for (Own &entry : own)
-    if (entry.key == key) {
-      entry.count = count;
-      return;
-    }
-  CountVector &counts = mutableCounts();
-  if (key >= counts.size())
-    counts.resize(key + 1, 0);
-  counts[key] = count;
+void Counts::recycle(Counts *counts) {
+  clockBytes -= static_cast<int64_t>(counts->bytes());
+  if (counts->count > spare.size && counts->count <= SpareCounts::largest) {
+    spare.clear();
+    spare.size = counts->count;
+  }
+  if (counts->count == spare.size && spare.blocks.size() < SpareCounts::most)
+    spare.blocks.push_back(counts);
+  else
+    ::operator delete(counts);
+}
+
+uint32_t *Clock::mutableCounts(uint32_t size) {
+  uint32_t had = shared ? shared->size() : 0;
+  bool mine = shared && !shared->isShared();
+  if (had >= size && mine)
+    return shared->at();
+  if (size > had && mine) // so that keys that come one by one are not copied for each
+    size = std::max(size, had + had / 2);
+  auto copy = Counts::make(std::max(size, had));
+  if (shared)
+    std::copy_n(shared->at(), had, copy->at());
+  std::fill(copy->at() + had, copy->at() + copy->size(), 0);
+  shared = std::move(copy);
+  return shared->at();
 }
 
 void Clock::merge(const Clock &other) {
-  if (other.shared && other.shared != shared) {
-    const CountVector &more = other.shared->counts;
-    if (!shared) {
-      shared = other.shared;
-    } else {
-      // Does one of the two cover the other?
-      const CountVector &mine = shared->counts;
-      size_t common = std::min(mine.size(), more.size());
-      bool newer = false, older = false;
-      for (size_t i = 0; i < common; ++i) {
-        newer |= more[i] > mine[i];
-        older |= more[i] < mine[i];
-      }
-      for (size_t i = common; i < more.size() && !newer; ++i)
-        newer = more[i] != 0;
-      for (size_t i = common; i < mine.size() && !older; ++i)
-        older = mine[i] != 0;
-      if (newer && !older) {
-        shared = other.shared;
-      } else if (newer) {
-        CountVector &counts = mutableCounts();
-        if (counts.size() < more.size())
-          counts.resize(more.size(), 0);
-        for (size_t i = 0; i < more.size(); ++i)
-          counts[i] = std::max(counts[i], more[i]);
-      }
-    }
+  if (!shared) {
+    shared = other.shared;
+  } else if (other.shared && other.shared != shared) {
+    const uint32_t *more = other.shared->at();
+    uint32_t size = other.shared->size();
+    uint32_t *counts = mutableCounts(size);
+    for (uint32_t i = 0; i < size; ++i)
+      counts[i] = std::max(counts[i], more[i]);
   }
-  for (const Own &entry : other.own)
-    raise(entry.key, entry.count);
+  mergeEarlier(other);
 }
 
 uint32_t KeyTable::intern(const Key &key) {
@@ -89,32 +100,45 @@ uint32_t KeyTable::landed(uint32_t owner, uint32_t slots, int64_t slot) {
 }
 
 KeyTable::Shift &KeyTable::shiftBy(uint32_t d) {
-  if (!lastShift || lastD != d) {
-    lastShift = &shifts[d];
-    lastD = d;
+  Shift *&last = lastShift[d % 4];
+  if (last && last->d == d)
+    return *last;
+  if (learning && !met.contains(d)) {
+    // Those that are met are few: a window of many is cheaper to make at once.
+    constexpr size_t most = 16;
+    tooLate |= dropped || met.size() == most;
+    if (!tooLate) {
+      met.insert(d);
+      setWindow(met, 0);
+    }
   }
-  return *lastShift;
+  Shift &shift = shifts[d];
+  shift.d = d;
+  lastShift[d % 4] = &shift;
+  return shift;
+}
+
+constexpr static uint32_t unknown = KeyTable::never - 1;
+
+uint32_t KeyTable::shiftAnew(uint32_t key, Shift &by) {
+  Key moved = keys[key];
+  moved.owner = frame.minus(moved.owner, by.d);
+  if (windowed && !window.contains(moved.owner))
+    return never;
+  if (moved.kind == KeyKind::Landed || moved.kind == KeyKind::Hidden)
+    moved.slot = frame.shiftSlot(moved.id, moved.slot, by.d);
+  return get(moved);
 }
 
 uint32_t KeyTable::shift(uint32_t key, uint32_t d) {
   if (d == 0 || key == never)
     return key;
   Shift &table = shiftBy(d);
-  constexpr uint32_t unknown = never - 1;
   if (key >= table.to.size())
     table.to.resize(std::max<size_t>(key + 1, keys.size()), unknown);
-  if (table.to[key] != unknown)
-    return table.to[key];
-  Key moved = keys[key];
-  moved.owner = frame.minus(moved.owner, d);
-  uint32_t out = never;
-  if (!windowed || window.contains(moved.owner)) {
-    if (moved.kind == KeyKind::Landed || moved.kind == KeyKind::Hidden)
-      moved.slot = frame.shiftSlot(moved.id, moved.slot, d);
-    out = get(moved);
-  }
-  table.to[key] = out; // the table's address is stable
-  return out;
+  if (table.to[key] == unknown)
+    table.to[key] = shiftAnew(key, table);
+  return table.to[key];
 }
 
 void KeyTable::shift(const Clock &in, uint32_t d, Clock &out) {
@@ -124,32 +148,32 @@ void KeyTable::shift(const Clock &in, uint32_t d, Clock &out) {
   }
   if (!in.shared) {
     out.shared = nullptr;
-  } else if (Shift &cache = shiftBy(d); cache.from == in.shared) {
-    out.shared = cache.result;
-    dropped |= cache.lost;
+  } else if (Shift &by = shiftBy(d); by.from == in.shared) {
+    out.shared = by.result;
+    dropped |= by.lost;
   } else {
-    auto result = llvm::makeIntrusiveRefCnt<Clock::Counts>();
-    CountVector &counts = result->counts;
-    counts.assign(keys.size(), 0);
+    const uint32_t *from = in.shared->at();
+    uint32_t size = in.shared->size();
+    if (by.to.size() < size)
+      by.to.resize(std::max<size_t>(size, keys.size()), unknown);
+    for (uint32_t key = 0; key < size; ++key)
+      if (by.to[key] == unknown && from[key])
+        by.to[key] = shiftAnew(key, by);
+    auto result = Counts::make(static_cast<uint32_t>(keys.size()));
+    uint32_t *counts = result->at();
+    std::fill_n(counts, result->size(), 0);
     bool lost = false;
-    for (uint32_t key = 0; key < in.shared->counts.size(); ++key) {
-      uint32_t count = in.shared->counts[key];
-      if (!count)
-        continue;
-      uint32_t to = shift(key, d);
-      if (to == never) {
-        lost = true;
-        continue;
-      }
-      if (to >= counts.size())
-        counts.resize(to + 1, 0);
-      counts[to] = std::max(counts[to], count);
+    const uint32_t *to = by.to.data();
+    for (uint32_t key = 0; key < size; ++key) {
+      if (to[key] < unknown)
+        counts[to[key]] = from[key];
+      else
+        lost |= from[key] != 0;
     }
     dropped |= lost;
-    Shift &entry = shiftBy(d);
-    entry.from = in.shared;
-    entry.result = result;
-    entry.lost = lost;
+    by.from = in.shared;
+    by.result = result;
+    by.lost = lost;
     out.shared = std::move(result);
   }
   for (unsigned i = 0; i < 2; ++i) {
@@ -168,11 +192,16 @@ void KeyTable::flush(Clock &clock, uint32_t me) {
       clock.raise(key - 1, count);
 }
 
+void KeyTable::learnWindow() {
+  learning = true;
+  setWindow({}, 0);
+}
+
 void KeyTable::setWindow(const llvm::DenseSet<uint32_t> &peers, unsigned widen) {
   windowed = true;
   window.clear();
   shifts.clear();
-  lastShift = nullptr;
+  std::fill(std::begin(lastShift), std::end(lastShift), nullptr);
   window.insert(0);
   for (uint32_t peer : peers) {
     window.insert(peer);
@@ -180,7 +209,7 @@ void KeyTable::setWindow(const llvm::DenseSet<uint32_t> &peers, unsigned widen) 
   }
   // A set beyond this size is kept as it is: its clocks would cost more than all ranks do.
   constexpr size_t largest = 4096;
-  for (unsigned i = 0; i <= widen && window.size() < std::min<size_t>(largest, frame.numRanks());
+  for (unsigned i = 0; i < widen && window.size() < std::min<size_t>(largest, frame.numRanks());
        ++i) {
     llvm::DenseSet<uint32_t> next;
     for (uint32_t a : window)

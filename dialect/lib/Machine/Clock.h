@@ -8,6 +8,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntrusiveRefCntPtr.h"
 
+#include <new>
 #include <unordered_map>
 
 namespace mlir::ctran::machine {
@@ -15,21 +16,31 @@ namespace mlir::ctran::machine {
 /// Counts of all clocks alive on this thread, in bytes: what a proof's memory grows with.
 inline thread_local int64_t clockBytes = 0;
 
-template <typename T> struct CountedAllocator {
-  using value_type = T;
-  CountedAllocator() = default;
-  template <typename U> CountedAllocator(const CountedAllocator<U> &) {}
-  T *allocate(size_t n) {
-    clockBytes += static_cast<int64_t>(n * sizeof(T));
-    return std::allocator<T>().allocate(n);
+/// Counts of keys 0, 1, ..., shared by clocks; one block of memory. Most clocks of a proof have one
+/// size and live for a few ops, so blocks are kept for the next.
+class Counts {
+public:
+  /// Not yet set.
+  static llvm::IntrusiveRefCntPtr<Counts> make(uint32_t size);
+  uint32_t size() const { return count; }
+  uint32_t *at() { return reinterpret_cast<uint32_t *>(this + 1); }
+  const uint32_t *at() const { return reinterpret_cast<const uint32_t *>(this + 1); }
+  bool isShared() const { return users > 1; }
+
+  void Retain() { ++users; }
+  void Release() {
+    if (--users == 0)
+      recycle(this);
   }
-  void deallocate(T *p, size_t n) {
-    clockBytes -= static_cast<int64_t>(n * sizeof(T));
-    std::allocator<T>().deallocate(p, n);
-  }
-  friend bool operator==(const CountedAllocator &, const CountedAllocator &) { return true; }
+
+private:
+  explicit Counts(uint32_t size) : count(size) {}
+  static void recycle(Counts *counts);
+  size_t bytes() const { return sizeof(Counts) + count * sizeof(uint32_t); }
+
+  uint32_t users = 0;
+  const uint32_t count;
 };
-using CountVector = std::vector<uint32_t, CountedAllocator<uint32_t>>;
 
 /// How many events of each key are known to be over; missing entries are 0.
 ///
@@ -40,7 +51,7 @@ public:
   static constexpr uint32_t noKey = ~0u;
 
   uint32_t operator[](uint32_t key) const {
-    uint32_t count = shared && key < shared->counts.size() ? shared->counts[key] : 0;
+    uint32_t count = shared && key < shared->size() ? shared->at()[key] : 0;
     for (const Own &entry : own)
       if (entry.key == key)
         count = std::max(count, entry.count);
@@ -48,18 +59,31 @@ public:
   }
   /// Keeps `key` as an entry of its own from here on.
   void setOwn(unsigned which, uint32_t key, uint32_t count) { own[which] = {key, count}; }
-  void raise(uint32_t key, uint32_t count);
+  void raise(uint32_t key, uint32_t count) {
+    for (Own &entry : own)
+      if (entry.key == key) {
+        entry.count = std::max(entry.count, count);
+        return;
+      }
+    if (!shared || key >= shared->size() || shared->at()[key] < count)
+      mutableCounts(key + 1)[key] = count;
+  }
   void merge(const Clock &other);
+  /// The same where `other` is an earlier clock of the same lane, whose own entries may be other
+  /// ones.
+  void mergeEarlier(const Clock &other) {
+    for (const Own &entry : other.own)
+      if (entry.key != noKey)
+        raise(entry.key, entry.count);
+  }
 
 private:
   friend class KeyTable;
-  struct Counts : llvm::RefCountedBase<Counts> {
-    CountVector counts;
-  };
   struct Own {
     uint32_t key = noKey, count = 0;
   };
-  CountVector &mutableCounts();
+  /// Counts of this clock's own, at least `size` of them.
+  uint32_t *mutableCounts(uint32_t size);
 
   llvm::IntrusiveRefCntPtr<Counts> shared;
   Own own[2];
@@ -100,16 +124,22 @@ public:
   /// Landings at rank 0 (the own rank) become visible.
   void flush(Clock &clock, uint32_t me);
 
-  /// The displacements that clocks keep: differences of two of {0, peers, their negatives}, and
-  /// `widen` times the differences of what that gives.
+  /// The displacements that clocks keep: 0, peers and their negatives, and `widen` times the
+  /// differences of two of what that gives.
   void setWindow(const llvm::DenseSet<uint32_t> &peers, unsigned widen);
+  /// Instead of that: not widened, and peers are those that clocks are shifted to, as they come.
+  void learnWindow();
+  /// False: a peer came when order had been lost that its window might have kept, or there are too
+  /// many to learn.
+  bool learned() const { return !tooLate; }
   bool dropped = false; ///< some order was lost
 
 private:
   struct Shift {
+    uint32_t d = 0;
     std::vector<uint32_t> to;
     /// The last entries that were shifted, and what came out.
-    llvm::IntrusiveRefCntPtr<Clock::Counts> from, result;
+    llvm::IntrusiveRefCntPtr<Counts> from, result;
     bool lost = false;
   };
   uint32_t intern(const Key &key);
@@ -117,12 +147,12 @@ private:
   std::vector<Key> keys;
   std::map<std::tuple<uint32_t, uint8_t, uint32_t, int64_t>, uint32_t> index;
   Shift &shiftBy(uint32_t d);
+  uint32_t shiftAnew(uint32_t key, Shift &by);
   std::unordered_map<uint32_t, Shift> shifts;
-  Shift *lastShift = nullptr;
-  uint32_t lastD = 0;
+  Shift *lastShift[4] = {}; ///< by the last bits of the displacement
   llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t, 4>> hidden; ///< Hidden keys, by owner
-  bool windowed = false;
-  llvm::DenseSet<uint32_t> window;
+  bool windowed = false, learning = false, tooLate = false;
+  llvm::DenseSet<uint32_t> window, met;
 };
 
 } // namespace mlir::ctran::machine

@@ -107,7 +107,7 @@ private:
   std::map<std::tuple<uint32_t, unsigned, int64_t>, std::vector<uint8_t>> storage;
   Scan scanned;
   int64_t runs = 0, nextTerm = 0;
-  std::shared_ptr<void> over = std::make_shared<char>();
+  llvm::IntrusiveRefCntPtr<TokenState> over = llvm::makeIntrusiveRefCnt<TokenState>();
 };
 
 std::string Executor::name(const Op &op, uint32_t rank, int64_t run) const {

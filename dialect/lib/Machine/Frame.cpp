@@ -43,6 +43,8 @@ Frame::Frame(const Schedule &schedule, bool representative)
       strides[i - 1] = static_cast<uint32_t>(n);
   }
   ranks = static_cast<uint32_t>(n);
+  points.resize(knownPoints * strides.size());
+  pointRank.assign(knownPoints, ~0u);
 
   for (const CollectiveInfo &collective : schedule.collectives) {
     auto name = llvm::find(schedule.valueNames, collective.name);
@@ -91,15 +93,22 @@ Frame::Frame(const Schedule &schedule, bool representative)
 
 std::string Frame::validate() const { return invalid; }
 
+void Frame::fillPoint(uint32_t rank) const {
+  size_t place = rank % knownPoints;
+  pointRank[place] = rank;
+  for (size_t i = 0; i < strides.size(); ++i)
+    points[place * strides.size() + i] =
+        rank / strides[i] % static_cast<uint32_t>(schedule.grid.sizes[i]);
+}
+
 uint32_t Frame::minus(uint32_t a, uint32_t b) const {
   if (b == 0)
     return a;
   uint32_t out = 0;
-  for (size_t i = 0; i < strides.size(); ++i) {
-    uint32_t n = static_cast<uint32_t>(schedule.grid.sizes[i]);
-    uint32_t x = a / strides[i] % n, y = b / strides[i] % n;
-    out += (x >= y ? x - y : x + n - y) * strides[i];
-  }
+  for (size_t i = 0; i < strides.size(); ++i)
+    out += static_cast<uint32_t>(
+               wrapped(coordinate(a, i) - coordinate(b, i), schedule.grid.sizes[i])) *
+           strides[i];
   return out;
 }
 
@@ -110,8 +119,9 @@ uint32_t Frame::target(const Peer &peer, uint32_t me) const {
     return static_cast<uint32_t>(peer.rank);
   uint32_t out = 0;
   for (size_t i = 0; i < strides.size(); ++i) {
-    int64_t n = schedule.grid.sizes[i];
-    int64_t x = (coordinate(me, i) + peer.shift[i] % n + n) % n;
+    int64_t n = schedule.grid.sizes[i], x = coordinate(me, i);
+    if (int64_t by = peer.shift[i])
+      x = wrapped(x + wrapped(by, n), n);
     out += static_cast<uint32_t>(x) * strides[i];
   }
   return out;
@@ -135,7 +145,7 @@ Resolve Frame::index(const Index &index, const Dim &dim, uint32_t me, uint32_t o
     int64_t base = coordinate(me, index.axis);
     if (representative)
       base -= coordinate(owner, index.axis);
-    out = ((base + index.value) % n + n) % n;
+    out = wrapped(base + index.value, n);
   }
   if (out < 0 || out >= dim.size) {
     why = fmt::format("index {} is outside a dimension of size {}", out, dim.size);
@@ -259,84 +269,96 @@ int64_t Frame::shiftSlot(unsigned slots, int64_t index, uint32_t d) const {
     int64_t n = dims[i].size, x = index % n;
     index /= n;
     if (dims[i].axis)
-      x = (x - coordinate(d, *dims[i].axis) + n) % n;
+      x = wrapped(x - coordinate(d, *dims[i].axis), n);
     out += x * stride;
     stride *= n;
   }
   return out + index * stride;
 }
 
-std::string Frame::checkPeer(const Peer &peer) const {
-  if (!peer.remote)
-    return {};
-  if (peer.absolute && (peer.rank < 0 || peer.rank >= ranks))
-    return fmt::format("peer {} is not a rank of {}", peer.rank, ranks);
-  if (!peer.absolute && peer.shift.size() != strides.size())
-    return fmt::format("a peer has {} displacements, but the grid has {} axes", peer.shift.size(),
-                       strides.size());
-  return {};
+// Every op of every run is checked, so what is good costs no string.
+
+template <typename... T>
+static bool refuse(std::string &bad, fmt::format_string<T...> text, T &&...parts) {
+  bad = fmt::format(text, std::forward<T>(parts)...);
+  return false;
 }
 
-static std::string checkIndices(const std::vector<Index> &path, size_t axes) {
+bool Frame::checkPeer(const Peer &peer, std::string &bad) const {
+  if (!peer.remote)
+    return true;
+  if (peer.absolute && (peer.rank < 0 || peer.rank >= ranks))
+    return refuse(bad, "peer {} is not a rank of {}", peer.rank, ranks);
+  if (!peer.absolute && peer.shift.size() != strides.size())
+    return refuse(bad, "a peer has {} displacements, but the grid has {} axes", peer.shift.size(),
+                  strides.size());
+  return true;
+}
+
+static bool checkIndices(llvm::ArrayRef<Index> path, size_t axes, std::string &bad) {
   for (const Index &index : path)
     if (index.own && index.axis >= axes)
-      return fmt::format("an index uses axis {}, but the grid has {} axes", index.axis, axes);
-  return {};
+      return refuse(bad, "an index uses axis {}, but the grid has {} axes", index.axis, axes);
+  return true;
 }
 
-std::string Frame::checkAccess(const Access &access) const {
+bool Frame::checkAccess(const Access &access, std::string &bad) const {
   if (access.window >= schedule.windows.size())
-    return fmt::format("window {} of {}", access.window, schedule.windows.size());
+    return refuse(bad, "window {} of {}", access.window, schedule.windows.size());
   const Window &window = schedule.windows[access.window];
   if (access.space >= window.spaces.size())
-    return fmt::format("space {} of window '{}', which has {}", access.space, window.name,
-                       window.spaces.size());
-  size_t dims = window.spaces[access.space].dims.size();
-  if (access.path.size() + (access.count >= 0) > dims)
-    return fmt::format("a box of window '{}' has {} indices, but the space has {} dimensions",
-                       window.name, access.path.size() + (access.count >= 0), dims);
-  if (std::string bad = checkIndices(access.path, strides.size()); !bad.empty())
-    return bad;
-  if (access.count >= 0)
-    if (std::string bad = checkIndices({access.first}, strides.size()); !bad.empty())
-      return bad;
-  if (access.count >= 0 && access.count > window.spaces[access.space].dims[access.path.size()].size)
-    return fmt::format("an interval of {} indices is longer than its dimension of window '{}'",
-                       access.count, window.name);
+    return refuse(bad, "space {} of window '{}', which has {}", access.space, window.name,
+                  window.spaces.size());
+  const std::vector<Dim> &dims = window.spaces[access.space].dims;
+  bool interval = access.count >= 0;
+  if (access.path.size() + interval > dims.size())
+    return refuse(bad, "a box of window '{}' has {} indices, but the space has {} dimensions",
+                  window.name, access.path.size() + interval, dims.size());
+  if (!checkIndices(access.path, strides.size(), bad) ||
+      (interval && !checkIndices(access.first, strides.size(), bad)))
+    return false;
+  if (interval && access.count > dims[access.path.size()].size)
+    return refuse(bad, "an interval of {} indices is longer than its dimension of window '{}'",
+                  access.count, window.name);
   if (access.peer.remote && window.peers == Window::Peers::None)
-    return fmt::format("window '{}' is accessed in a peer's memory, but no peer may view it",
-                       window.name);
-  return checkPeer(access.peer);
+    return refuse(bad, "window '{}' is accessed in a peer's memory, but no peer may view it",
+                  window.name);
+  return checkPeer(access.peer, bad);
+}
+
+bool Frame::checkSlot(const SlotRef &ref, std::string &bad) const {
+  if (ref.slots >= schedule.slots.size())
+    return refuse(bad, "slots {} of {}", ref.slots, schedule.slots.size());
+  const Slots &slots = schedule.slots[ref.slots];
+  bool interval = ref.count >= 0;
+  if (ref.path.size() + interval > slots.dims.size())
+    return refuse(bad, "slots '{}' have {} dimensions, but {} indices are given", slots.name,
+                  slots.dims.size(), ref.path.size() + interval);
+  return checkIndices(ref.path, strides.size(), bad) &&
+         (!interval || checkIndices(ref.first, strides.size(), bad)) && checkPeer(ref.peer, bad);
 }
 
 std::string Frame::check(const Op &op) const {
+  std::string bad;
+  (void)checkOp(op, bad);
+  return bad;
+}
+
+bool Frame::checkOp(const Op &op, std::string &bad) const {
   if (!op.token)
-    return "the op has no token";
+    return refuse(bad, "the op has no token");
   for (const TokenRef &token : op.after)
     if (!token)
-      return "the op waits for no token";
+      return refuse(bad, "the op waits for no token");
   for (const auto *list : {&op.reads, &op.writes})
     for (const Access &access : *list)
-      if (std::string bad = checkAccess(access); !bad.empty())
-        return bad;
-  if (op.slot) {
-    if (op.slot->slots >= schedule.slots.size())
-      return fmt::format("slots {} of {}", op.slot->slots, schedule.slots.size());
-    const Slots &slots = schedule.slots[op.slot->slots];
-    if (op.slot->path.size() + (op.slot->count >= 0) > slots.dims.size())
-      return fmt::format("slots '{}' have {} dimensions, but {} indices are given", slots.name,
-                         slots.dims.size(), op.slot->path.size() + (op.slot->count >= 0));
-    if (std::string bad = checkIndices(op.slot->path, strides.size()); !bad.empty())
-      return bad;
-    if (op.slot->count >= 0)
-      if (std::string bad = checkIndices({op.slot->first}, strides.size()); !bad.empty())
-        return bad;
-    if (std::string bad = checkPeer(op.slot->peer); !bad.empty())
-      return bad;
-  }
+      if (!checkAccess(access, bad))
+        return false;
+  if (op.slot && !checkSlot(*op.slot, bad))
+    return false;
   size_t reads = op.reads.size(), writes = op.writes.size();
   auto expect = [&](bool good, const char *what) {
-    return good ? std::string() : fmt::format("a {} needs {}", toString(op.kind), what);
+    return good || refuse(bad, "a {} needs {}", toString(op.kind), what);
   };
   switch (op.kind) {
   case OpKind::Copy:
@@ -352,20 +374,18 @@ std::string Frame::check(const Op &op) const {
     return expect(reads == 1 && !writes && op.countMax >= 0 && !op.slot,
                   "one source, no destination and a maximum");
   case OpKind::Source:
-  case OpKind::Sink: {
-    if (std::string bad = expect(reads == 1 && !writes && !op.slot && !op.reads[0].peer.remote,
-                                 "one box of its own rank");
-        !bad.empty())
-      return bad;
+  case OpKind::Sink:
+    if (!expect(reads == 1 && !writes && !op.slot && !op.reads[0].peer.remote,
+                "one box of its own rank"))
+      return false;
     if (op.label.name >= schedule.valueNames.size())
-      return fmt::format("value name {} of {}", op.label.name, schedule.valueNames.size());
+      return refuse(bad, "value name {} of {}", op.label.name, schedule.valueNames.size());
     for (const auto *axes : {&op.label.summed, &op.label.shared})
       for (unsigned axis : *axes)
         if (axis >= strides.size() || axis >= 32)
-          return fmt::format("a label names axis {}, but the grid has {} axes", axis,
-                             strides.size());
-    return checkIndices(op.label.path, strides.size());
-  }
+          return refuse(bad, "a label names axis {}, but the grid has {} axes", axis,
+                        strides.size());
+    return checkIndices(op.label.path, strides.size(), bad);
   case OpKind::Compute:
     return expect(!op.slot || !op.writes.empty(), "a destination, as it has a notify");
   case OpKind::Flush:
@@ -374,7 +394,7 @@ std::string Frame::check(const Op &op) const {
   case OpKind::Nop:
     return expect(!reads && !writes && !op.slot, "neither memory nor a slot");
   }
-  return "unknown kind of op";
+  return refuse(bad, "unknown kind of op");
 }
 
 std::string Frame::describe(const Box &box) const {

@@ -55,9 +55,7 @@ public:
   std::string check(const Op &op) const;
 
   uint32_t numRanks() const { return ranks; }
-  int64_t coordinate(uint32_t rank, unsigned axis) const {
-    return rank / strides[axis] % static_cast<uint32_t>(schedule.grid.sizes[axis]);
-  }
+  int64_t coordinate(uint32_t rank, unsigned axis) const { return pointOf(rank)[axis]; }
   /// Componentwise a - b on the torus; a rank as the displacement from rank 0.
   uint32_t minus(uint32_t a, uint32_t b) const;
   uint32_t negate(uint32_t a) const { return minus(0, a); }
@@ -92,8 +90,19 @@ public:
 private:
   [[nodiscard]] Resolve index(const Index &index, const Dim &dim, uint32_t me, uint32_t owner,
                               int64_t &out) const;
-  std::string checkAccess(const Access &access) const;
-  std::string checkPeer(const Peer &peer) const;
+  // False: `bad` says what is wrong.
+  bool checkOp(const Op &op, std::string &bad) const;
+  bool checkAccess(const Access &access, std::string &bad) const;
+  bool checkSlot(const SlotRef &ref, std::string &bad) const;
+  bool checkPeer(const Peer &peer, std::string &bad) const;
+  /// The coordinates of `rank`, valid until the next call for another rank.
+  const uint32_t *pointOf(uint32_t rank) const {
+    size_t place = rank % knownPoints;
+    if (pointRank[place] != rank)
+      fillPoint(rank);
+    return &points[place * strides.size()];
+  }
+  void fillPoint(uint32_t rank) const;
 
   uint32_t ranks = 0;
   std::vector<uint32_t> strides;
@@ -101,6 +110,10 @@ private:
   std::vector<std::vector<std::vector<uint32_t>>> layoutIds;
   std::vector<int64_t> collectiveValue; ///< by Schedule::collectives: index of the value it names
   std::string invalid;
+  /// Coordinates of the ranks, or displacements, that were last asked for: a schedule has few
+  /// peers.
+  static constexpr size_t knownPoints = 64;
+  mutable std::vector<uint32_t> points, pointRank;
 };
 
 } // namespace mlir::ctran::machine

@@ -145,34 +145,69 @@ void WindowMemory::enter(const Box &box) {
   space = box.space;
 }
 
+static bool isWhole(const Box &box) { return box.path.empty() && box.count < 0; }
+
+/// `box` in the index space in use, which becomes its own unless it is the whole window; `whole`
+/// holds that.
+const Box &WindowMemory::inSpace(const Box &box, Box &whole) {
+  if (!entered || !isWhole(box)) {
+    enter(box);
+    return box;
+  }
+  if (box.space == space)
+    return box;
+  whole = box;
+  whole.space = space;
+  return whole;
+}
+
 template <typename Fn> bool WindowMemory::eachNode(const Box &box, Fn visit) {
   if (box.count == 0)
     return true;
   Node &node = find(root, box, 0, box.path);
   if (box.count < 0)
-    return visit(node, Path());
+    return visit(node, -1);
   for (int64_t i = 0; i < box.count; ++i)
-    if (!visit(find(node, box, box.path.size(), {box.first + i}), Path{i}))
+    if (!visit(find(node, box, box.path.size(), {box.first + i}), i))
       return false;
   return true;
 }
 
-bool WindowMemory::readNode(Node &node, const Box &box, Path where, const Clock &clock,
+/// The cell `sub` below the node that eachNode calls `i`.
+static Path cellOf(const Box &box, int64_t i, llvm::ArrayRef<int64_t> sub = {}) {
+  Path path(box.path);
+  if (i >= 0)
+    path.push_back(box.first + i);
+  path.append(sub.begin(), sub.end());
+  return path;
+}
+
+bool WindowMemory::readNode(Node &node, const Box &box, int64_t i, const Clock &clock,
                             const End &end, bool needsValue, Refusal &refusal) {
-  return leaves(node, where, [&](const Path &at, Node &leaf, bool) {
-    if (!checked)
-      return true;
+  if (!checked)
+    return true;
+  Path below;
+  return leaves(node, below, [&](const Path &sub, Node &leaf, bool) {
     if (needsValue && !leaf.value && !mixed) {
-      refusal = {Verdict::Undefined, at, {}, false, ""};
+      refusal = {Verdict::Undefined, cellOf(box, i, sub), {}, false, ""};
       return false;
     }
     if (leaf.written && !before(leaf.write, clock)) {
-      refusal = {Verdict::Race, at, leaf.write.who, true, ""};
+      refusal = {Verdict::Race, cellOf(box, i, sub), leaf.write.who, true, ""};
       return false;
     }
     record(leaf.reads, end);
     return true;
   });
+}
+
+bool WindowMemory::foreignOver(const Clock &clock, Refusal &refusal) const {
+  for (const End &write : foreignWrites)
+    if (!before(write, clock)) {
+      refusal = {Verdict::Race, {}, write.who, true, " (through another index space)"};
+      return false;
+    }
+  return true;
 }
 
 void WindowMemory::relabel(Node &node, const ValueRef &value, const Box &box, size_t depth) {
@@ -188,10 +223,8 @@ bool WindowMemory::label(const Box &box, const Clock &clock, const End &end, con
                          Refusal &refusal) {
   if (!read(box, clock, end, nullptr, refusal))
     return false;
-  Box at = box;
-  bool whole = box.path.empty() && box.count < 0;
-  if (whole && entered)
-    at.space = space;
+  Box other;
+  const Box &at = inSpace(box, other);
   Node &node = find(root, at, 0, at.path);
   ValueRef old = mixed ? nullptr : collapse(node, at, at.path.size());
   if (old && old->name >= 0 && old->name != value->name) {
@@ -202,7 +235,7 @@ bool WindowMemory::label(const Box &box, const Clock &clock, const End &end, con
     (void)alias->write(box, {}, {}, KeyTable::never, 0, {{{}, old, false}}, none);
   }
   relabel(node, value, at, at.path.size());
-  if (whole)
+  if (isWhole(box))
     mixed = false;
   return true;
 }
@@ -221,38 +254,30 @@ bool WindowMemory::read(const Box &box, const Clock &clock, const End &end, Piec
       out = nullptr;
     }
   }
-  Box at = box;
-  if (box.path.empty() && box.count < 0 && entered)
-    at.space = space;
-  else
-    enter(box);
-  if (checked && box.count != 0)
-    for (const End &write : foreignWrites)
-      if (!before(write, clock)) {
-        refusal = {Verdict::Race, {}, write.who, true, " (through another index space)"};
-        return false;
-      }
-  return eachNode(at, [&](Node &node, const Path &sub) {
-    Path where = at.path;
-    if (!sub.empty())
-      where.push_back(at.first + sub[0]);
-    if (!readNode(node, at, where, clock, end, true, refusal))
+  Box whole;
+  const Box &at = inSpace(box, whole);
+  if (checked && box.count != 0 && !foreignOver(clock, refusal))
+    return false;
+  return eachNode(at, [&](Node &node, int64_t i) {
+    if (!readNode(node, at, i, clock, end, true, refusal))
       return false;
     if (!out)
       return true;
     if (mixed) {
       refusal = {Verdict::Undecided,
-                 where,
+                 cellOf(at, i),
                  {},
                  false,
                  ", which was written in pieces through another index space"};
       return false;
     }
-    if (ValueRef value = collapse(node, at, where.size())) {
-      out->push_back({sub, value, false});
+    Path below;
+    if (i >= 0)
+      below.push_back(i);
+    if (ValueRef value = collapse(node, at, at.path.size() + below.size())) {
+      out->push_back({below, value, false});
       return true;
     }
-    Path below = sub;
     return leaves(node, below, [&](const Path &path, Node &leaf, bool rest) {
       out->push_back({path, leaf.value, rest});
       return true;
@@ -261,55 +286,35 @@ bool WindowMemory::read(const Box &box, const Clock &clock, const End &end, Piec
 }
 
 bool WindowMemory::touch(const Box &box, const Clock &clock, const End &end, Refusal &refusal) {
-  Box at = box;
-  if (entered)
-    at.space = space;
-  else
-    enter(box);
-  for (const End &write : foreignWrites)
-    if (!before(write, clock)) {
-      refusal = {Verdict::Race, {}, write.who, true, " (through another index space)"};
-      return false;
-    }
-  return readNode(root, at, {}, clock, end, false, refusal);
+  Box whole;
+  const Box &at = inSpace(box, whole);
+  return foreignOver(clock, refusal) && readNode(root, at, -1, clock, end, false, refusal);
 }
 
 bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uint32_t readKey,
                          uint32_t readCount, const Pieces &pieces, Refusal &refusal) {
-  Box at = box;
-  bool whole = box.path.empty() && box.count < 0;
-  if (whole && entered)
-    at.space = space;
-  else
-    enter(box);
+  Box whole;
+  const Box &at = inSpace(box, whole);
   auto ownRead = [&](const End &read) { return read.key == readKey && read.count == readCount; };
   if (checked && box.count != 0) {
-    for (const End &write : foreignWrites)
-      if (!before(write, clock)) {
-        refusal = {Verdict::Race, {}, write.who, true, " (through another index space)"};
-        return false;
-      }
+    if (!foreignOver(clock, refusal))
+      return false;
     for (const End &read : foreignReads)
       if (!ownRead(read) && !before(read, clock)) {
         refusal = {Verdict::Race, {}, read.who, false, " (through another index space)"};
         return false;
       }
   }
-  bool good = eachNode(at, [&](Node &node, const Path &sub) {
-    Path where = at.path;
-    if (!sub.empty())
-      where.push_back(at.first + sub[0]);
-    Path leafPath = where;
-    bool ordered = leaves(node, leafPath, [&](const Path &path, Node &leaf, bool) {
-      if (!checked)
-        return true;
+  bool good = eachNode(at, [&](Node &node, int64_t i) {
+    Path below;
+    bool ordered = !checked || leaves(node, below, [&](const Path &sub, Node &leaf, bool) {
       if (leaf.written && !before(leaf.write, clock)) {
-        refusal = {Verdict::Race, path, leaf.write.who, true, ""};
+        refusal = {Verdict::Race, cellOf(at, i, sub), leaf.write.who, true, ""};
         return false;
       }
       for (const End &read : leaf.reads)
         if (!ownRead(read) && !before(read, clock)) {
-          refusal = {Verdict::Race, path, read.who, false, ""};
+          refusal = {Verdict::Race, cellOf(at, i, sub), read.who, false, ""};
           return false;
         }
       return true;
@@ -321,48 +326,55 @@ bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uin
     node.write = end;
     node.written = true;
     node.value = nullptr;
-    for (bool rest : {true, false})
-      for (const Piece &piece : pieces) {
-        if (piece.rest != rest)
-          continue;
-        llvm::ArrayRef<int64_t> below(piece.sub);
-        if (!sub.empty()) { // a piece belongs to one index of the interval, or covers it all
-          if (below.empty()) {
-            refusal = {Verdict::Undecided,
-                       where,
-                       {},
-                       false,
-                       ", which is an interval and gets a value that has no pieces"};
-            return false;
-          }
-          if (below[0] != sub[0])
-            continue;
-          below = below.drop_front();
-        }
-        const std::vector<Dim> &dims = frame.dims(at);
-        bool fits = where.size() + below.size() <= dims.size();
-        for (size_t i = 0; fits && i < below.size(); ++i)
-          fits = below[i] < dims[where.size() + i].size;
-        if (!fits) {
-          refusal = {Verdict::Undecided,
-                     where,
-                     {},
-                     false,
-                     ", whose index space has no boxes for the pieces it is given"};
-          return false;
-        }
-        find(node, at, where.size(), below).value = piece.value;
-      }
-    return true;
+    return fill(node, at, i, pieces, refusal);
   });
   if (good)
     aliases.clear();
-  if (good && whole) {
+  if (good && isWhole(box)) {
     foreignWrites.clear();
     foreignReads.clear();
     mixed = false;
   }
   return good;
+}
+
+/// Puts what a write brings into its node, which has just been emptied.
+bool WindowMemory::fill(Node &node, const Box &box, int64_t i, const Pieces &pieces,
+                        Refusal &refusal) {
+  size_t depth = box.path.size() + (i >= 0);
+  const std::vector<Dim> &dims = frame.dims(box);
+  for (bool rest : {true, false})
+    for (const Piece &piece : pieces) {
+      if (piece.rest != rest)
+        continue;
+      llvm::ArrayRef<int64_t> below(piece.sub);
+      if (i >= 0) { // a piece belongs to one index of the interval, or covers it all
+        if (below.empty()) {
+          refusal = {Verdict::Undecided,
+                     cellOf(box, i),
+                     {},
+                     false,
+                     ", which is an interval and gets a value that has no pieces"};
+          return false;
+        }
+        if (below[0] != i)
+          continue;
+        below = below.drop_front();
+      }
+      bool fits = depth + below.size() <= dims.size();
+      for (size_t j = 0; fits && j < below.size(); ++j)
+        fits = below[j] < dims[depth + j].size;
+      if (!fits) {
+        refusal = {Verdict::Undecided,
+                   cellOf(box, i),
+                   {},
+                   false,
+                   ", whose index space has no boxes for the pieces it is given"};
+        return false;
+      }
+      find(node, box, depth, below).value = piece.value;
+    }
+  return true;
 }
 
 } // namespace mlir::ctran::machine

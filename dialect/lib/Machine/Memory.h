@@ -39,8 +39,9 @@ using Pieces = llvm::SmallVector<Piece, 1>;
 [[nodiscard]] bool splitPieces(const Frame &frame, const Values &values, const Box &source,
                                int64_t count, Pieces &pieces);
 /// The sum of what several boxes hold. False: `why`, or nothing where they are split differently.
-[[nodiscard]] bool sumPieces(const Frame &frame, const Values &values, std::vector<Pieces> &sources,
-                             const std::vector<Box> &boxes, Pieces &out, std::string &why);
+[[nodiscard]] bool sumPieces(const Frame &frame, const Values &values,
+                             llvm::MutableArrayRef<Pieces> sources, llvm::ArrayRef<Box> boxes,
+                             Pieces &out, std::string &why);
 /// Empty, or how what `box` holds differs from `want`.
 std::string checkLabel(const Frame &frame, const Values &values, const Pieces &pieces,
                        const ValueRef &want, const Box &box);
@@ -88,21 +89,28 @@ private:
     ValueRef value;
     End write;
     bool written = false;
-    llvm::SmallVector<End, 1> reads;
+    llvm::SmallVector<End, 2> reads;
     std::unique_ptr<Kids> kids;
   };
 
   /// Boxes through another index space than the one in use: the window is taken as a whole.
   void enter(const Box &box);
+  const Box &inSpace(const Box &box, Box &whole);
   Node &find(Node &from, const Box &box, size_t depth, llvm::ArrayRef<int64_t> path);
-  /// Calls visit(sub, node, rest) on the cells below `node`; false stops.
+  /// Calls visit(sub, node, rest) on the cells below `node`, with their path below it added to
+  /// `sub`; false stops.
   template <typename Fn> bool leaves(Node &node, Path &sub, Fn visit);
   ValueRef collapse(const Node &node, const Box &box, size_t depth) const;
   void relabel(Node &node, const ValueRef &value, const Box &box, size_t depth);
   bool allWritten(const Node &node) const;
+  /// Calls visit(node, i) on the node of the box, i < 0, or on the i-th of its interval.
   template <typename Fn> bool eachNode(const Box &box, Fn visit);
-  [[nodiscard]] bool readNode(Node &node, const Box &box, Path where, const Clock &clock,
+  [[nodiscard]] bool readNode(Node &node, const Box &box, int64_t i, const Clock &clock,
                               const End &end, bool needsValue, Refusal &refusal);
+  [[nodiscard]] bool fill(Node &node, const Box &box, int64_t i, const Pieces &pieces,
+                          Refusal &refusal);
+  /// Whether the accesses through other index spaces are over.
+  [[nodiscard]] bool foreignOver(const Clock &clock, Refusal &refusal) const;
 
   const Frame &frame;
   const Values &values;

@@ -24,8 +24,8 @@ bool splitPieces(const Frame &frame, const Values &values, const Box &source, in
   return true;
 }
 
-bool sumPieces(const Frame &frame, const Values &values, std::vector<Pieces> &sources,
-               const std::vector<Box> &boxes, Pieces &out, std::string &why) {
+bool sumPieces(const Frame &frame, const Values &values, llvm::MutableArrayRef<Pieces> sources,
+               llvm::ArrayRef<Box> boxes, Pieces &out, std::string &why) {
   auto less = [](const Piece &a, const Piece &b) {
     return std::lexicographical_compare(a.sub.begin(), a.sub.end(), b.sub.begin(), b.sub.end());
   };
@@ -51,7 +51,7 @@ bool sumPieces(const Frame &frame, const Values &values, std::vector<Pieces> &so
     }
     llvm::sort(sources[i], less);
   }
-  out = sources[0];
+  out = std::move(sources[0]);
   for (size_t i = 1; i < sources.size(); ++i) {
     if (sources[i].size() != out.size())
       return false;

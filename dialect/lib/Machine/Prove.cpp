@@ -66,38 +66,61 @@ std::string ProofResult::str() const {
   return out;
 }
 
-/// The verdict of one way to run the machine.
-static void step(const Frame &frame, const Scan &scanned, const ProofOptions &options,
-                 unsigned widen, ProofResult &result, bool &dropped) {
+static StepOptions howToStep(const ProofOptions &options, int64_t runs) {
   StepOptions how;
-  how.runs = result.runs;
+  how.runs = runs;
   how.eventBudget = options.eventBudget;
   how.clockBudget = options.clockBudget;
-  how.widen = widen;
-  Stepper stepper(frame, scanned, how);
-  bool good = stepper.run();
+  return how;
+}
+
+static void tell(const Stepper &stepper, bool good, ProofResult &result) {
   result.verdict = good ? Verdict::Ok : stepper.verdict;
   result.message = stepper.message;
   result.witness = stepper.witness;
   result.events = stepper.events;
   result.slots = stepper.slotUse;
+}
+
+/// The verdict of one way to run the machine.
+static void step(const Frame &frame, const Scan &scanned, const ProofOptions &options,
+                 unsigned widen, ProofResult &result, bool &dropped) {
+  StepOptions how = howToStep(options, result.runs);
+  how.widen = widen;
+  Stepper stepper(frame, &scanned, how);
+  bool good = stepper.run();
+  tell(stepper, good, result);
   dropped = stepper.droppedOrder();
+}
+
+/// One walk in issue order, which settles most schedules. False: nothing is known.
+static bool proveInOrder(const Frame &one, const ProofOptions &options, int64_t runBudget,
+                         ProofResult &result) {
+  StepOptions how = howToStep(options, result.runs);
+  how.runBudget = runBudget;
+  Stepper stepper(one, nullptr, how);
+  if (stepper.runInOrder()) {
+    tell(stepper, true, result);
+    if (options.serialForm)
+      result.serialForm = ProofResult::SerialForm::Holds;
+    return true;
+  }
+  if (stepper.longRun)
+    result.message = stepper.message;
+  return stepper.longRun;
 }
 
 /// Theorem 3: if one lane in issue order ends, every lane assignment and every depth does. A
 /// deadlock shows within one run, since no edge leads to an earlier one.
 static void checkSerialForm(const Frame &frame, const Scan &scanned, const ProofOptions &options,
                             ProofResult &result) {
-  StepOptions how;
-  how.runs = 1;
-  how.eventBudget = options.eventBudget;
-  how.clockBudget = options.clockBudget;
+  StepOptions how = howToStep(options, 1);
   how.ordersOnly = true;
   if (frame.representative) {
     result.serialFormFailsAt = scanned.serialFormFailsAt;
   } else {
     how.serialForm = true;
-    Stepper serial(frame, scanned, how);
+    Stepper serial(frame, &scanned, how);
     if (!serial.run())
       result.serialFormFailsAt = serial.message;
   }
@@ -110,12 +133,41 @@ static void checkSerialForm(const Frame &frame, const Scan &scanned, const Proof
   how.serialForm = false;
   how.runs = result.runs;
   how.depth = std::max<int64_t>(1, *options.depth);
-  Stepper lanes(frame, scanned, how);
+  Stepper lanes(frame, &scanned, how);
   if (lanes.run())
     return;
   result.verdict = lanes.verdict;
   result.message = fmt::format("with {} ops a lane: {}", *how.depth, lanes.message);
   result.witness = lanes.witness;
+}
+
+/// One representative, with what a scan tells known beforehand.
+static void proveOne(const Frame &one, const ProofOptions &options, int64_t runBudget,
+                     ProofResult &result) {
+  Scan scanned = scan(one, runBudget);
+  result.verdict = scanned.verdict;
+  result.message = scanned.message;
+  if (scanned.verdict != Verdict::Ok)
+    return;
+  bool dropped = false;
+  for (unsigned widen = 0; widen <= options.widenings; ++widen) {
+    step(one, scanned, options, widen, result, dropped);
+    // Only a refusal for lack of order may be due to the window of the clocks.
+    bool order = result.verdict == Verdict::Race || result.verdict == Verdict::Signal ||
+                 result.verdict == Verdict::Realisation;
+    if (!dropped || !order)
+      dropped = false;
+    if (!dropped)
+      break;
+  }
+  if (dropped) {
+    result.message = fmt::format("{}: {}; but order with ranks further away than the window "
+                                 "of the clocks was not followed",
+                                 toString(result.verdict), result.message);
+    result.verdict = Verdict::Undecided;
+  }
+  if (result.verdict == Verdict::Ok && options.serialForm)
+    checkSerialForm(one, scanned, options, result);
 }
 
 ProofResult prove(const Schedule &schedule, const ProofOptions &options) {
@@ -132,32 +184,10 @@ ProofResult prove(const Schedule &schedule, const ProofOptions &options) {
 
   if (options.mode != ProofMode::AllRanks) {
     Frame one(schedule, true);
-    Scan scanned = scan(one, perRun);
     result.mode = ProofMode::Representative;
     result.processes = 1;
-    result.verdict = scanned.verdict;
-    result.message = scanned.message;
-    bool dropped = false;
-    if (scanned.verdict == Verdict::Ok) {
-      for (unsigned widen = 0; widen <= options.widenings; ++widen) {
-        step(one, scanned, options, widen, result, dropped);
-        // Only a refusal for lack of order may be due to the window of the clocks.
-        bool order = result.verdict == Verdict::Race || result.verdict == Verdict::Signal ||
-                     result.verdict == Verdict::Realisation;
-        if (!dropped || !order)
-          dropped = false;
-        if (!dropped)
-          break;
-      }
-      if (dropped) {
-        result.message = fmt::format("{}: {}; but order with ranks further away than the window "
-                                     "of the clocks was not followed",
-                                     toString(result.verdict), result.message);
-        result.verdict = Verdict::Undecided;
-      }
-      if (result.verdict == Verdict::Ok && options.serialForm)
-        checkSerialForm(one, scanned, options, result);
-    }
+    if (!proveInOrder(one, options, perRun, result))
+      proveOne(one, options, perRun, result);
     if (result.verdict != Verdict::Undecided || options.mode == ProofMode::Representative)
       return result;
     result.modeReason = result.message;

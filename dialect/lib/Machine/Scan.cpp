@@ -23,7 +23,7 @@ Scan scan(const Frame &frame, int64_t budget) {
   uint32_t processes = frame.representative ? 1 : frame.numRanks();
   std::vector<int64_t> point;
   out.signals.resize(schedule.slots.size());
-  static const auto over = std::make_shared<char>();
+  const auto over = llvm::makeIntrusiveRefCnt<TokenState>();
   SlotRange range;
   Op op;
   auto notePeer = [&](const Peer &peer) {
@@ -85,15 +85,16 @@ Scan scan(const Frame &frame, int64_t budget) {
       }
       auto &counts = out.signals[range.slots];
       uint32_t owner = frame.representative ? 0 : range.owner;
+      int64_t k = schedule.slots[range.slots].awaited(op.k);
       for (int64_t i = 0; i < range.count; ++i) {
         int64_t slot = range.begin + i;
         if (op.kind != OpKind::Wait)
           ++counts[Scan::slotKey(owner, slot)];
-        else if (int64_t count = op.k > 0 ? counts.lookup(Scan::slotKey(owner, slot)) : op.k;
-                 count < op.k && out.serialFormFailsAt.empty())
+        else if (int64_t count = k > 0 ? counts.lookup(Scan::slotKey(owner, slot)) : k;
+                 count < k && out.serialFormFailsAt.empty())
           out.serialFormFailsAt =
               fmt::format("'{}' waits for {} >= {} on every rank, which has {}", where(),
-                          frame.describeSlot(range.slots, slot), op.k, count);
+                          frame.describeSlot(range.slots, slot), k, count);
       }
     }
     if (!stream) {

@@ -6,13 +6,15 @@
 
 namespace mlir::ctran::machine {
 
-Stepper::Stepper(const Frame &frame, const Scan &scan, const StepOptions &options)
+Stepper::Stepper(const Frame &frame, const Scan *scan, const StepOptions &options)
     : frame(frame), schedule(frame.schedule), scanned(scan), options(options), values(frame),
-      keys(frame) {
+      keys(frame), over(llvm::makeIntrusiveRefCnt<TokenState>()) {
   slotUse.resize(schedule.slots.size());
   packets.resize(schedule.windows.size());
-  if (frame.representative)
-    keys.setWindow(scan.peers, options.widen);
+  if (!scan)
+    keys.learnWindow();
+  else if (frame.representative)
+    keys.setWindow(scan->peers, 1 + options.widen);
 }
 
 Stepper::~Stepper() = default;
@@ -40,10 +42,6 @@ OpRef Stepper::ref(const Who &who) const {
 
 std::string Stepper::text(const Who &who) const { return toString(schedule, ref(who)); }
 
-Stepper::Process &Stepper::process(uint32_t owner) {
-  return *processes[frame.representative ? 0 : owner];
-}
-
 Stepper::LaneState &Stepper::laneOf(Process &p, const Lane &lane) {
   Lane name = options.serialForm ? Lane{LaneKind::Host, 0} : lane;
   if (p.lastLane && p.lastLane->name == name)
@@ -66,34 +64,43 @@ Stepper::LaneState &Stepper::laneOf(Process &p, const Lane &lane) {
   return *(p.lastLane = p.lanes.back().get());
 }
 
+/// Signals of a run to a slot. What is not declared is learned in run 0, which does not need it.
 int64_t Stepper::perRun(uint32_t owner, unsigned slots, int64_t index) const {
   if (schedule.slots[slots].perRun >= 0)
     return schedule.slots[slots].perRun;
-  return scanned.signals[slots].lookup(Scan::slotKey(owner, index));
+  return scanned ? scanned->signals[slots].lookup(Scan::slotKey(owner, index)) : 0;
 }
 
 Stepper::SlotState &Stepper::slotState(Process &p, unsigned slots, int64_t generation,
                                        int64_t index) {
-  int64_t at = generation * frame.numSlots(slots) + index;
-  if (p.lastSlot && p.lastSlotId == slots && p.lastSlotAt == at)
-    return *p.lastSlot;
-  std::unique_ptr<SlotState> &state = p.slots[slots][at];
+  int64_t at = generation ? generation * frame.numSlots(slots) + index : index;
+  SlotTable &table = p.slots[slots];
+  if (table.lastAt == at)
+    return *table.last;
+  std::unique_ptr<SlotState> &state = table.states[at];
   if (!state) {
     state = std::make_unique<SlotState>();
     state->perRun = perRun(p.rank, slots, index);
     int64_t g = schedule.slots[slots].generations;
     state->uses.resize(options.runs <= generation ? 0 : (options.runs - generation + g - 1) / g);
   }
-  p.lastSlot = state.get();
-  p.lastSlotId = slots;
-  p.lastSlotAt = at;
+  table.lastAt = at;
+  table.last = state.get();
   return *state;
+}
+
+uint32_t Stepper::landedKey(SlotState &slot, uint32_t owner, unsigned slots, int64_t generation,
+                            int64_t index) {
+  if (slot.landed == KeyTable::never)
+    slot.landed = keys.landed(frame.representative ? 0 : owner, slots,
+                              generation * frame.numSlots(slots) + index);
+  return slot.landed;
 }
 
 WindowMemory &Stepper::memory(Process &p, unsigned window, int64_t run) {
   auto &generations = p.memory[window];
   std::unique_ptr<WindowMemory> &memory =
-      generations[run % static_cast<int64_t>(generations.size())];
+      generations[Turn(run, static_cast<int64_t>(generations.size())).generation];
   if (!memory)
     memory = std::make_unique<WindowMemory>(frame, values);
   return *memory;
@@ -106,7 +113,7 @@ void Stepper::wake(Process &p) {
   active.push_back(&p);
 }
 
-bool Stepper::run() {
+void Stepper::makeProcesses() {
   uint32_t n = frame.representative ? 1 : frame.numRanks();
   for (uint32_t rank = 0; rank < n; ++rank) {
     auto p = std::make_unique<Process>();
@@ -117,8 +124,29 @@ bool Stepper::run() {
     for (size_t i = 0; i < schedule.windows.size(); ++i)
       p->memory[i].resize(std::min(schedule.windows[i].generations, options.runs));
     processes.push_back(std::move(p));
-    wake(*processes.back());
   }
+}
+
+bool Stepper::runInOrder() {
+  makeProcesses();
+  Process &p = *processes.front();
+  current = &p;
+  while (true) {
+    if (!fetch(p))
+      return false;
+    if (p.ended)
+      return balance() && realisations();
+    Queued &q = *p.pending;
+    if (step(p, *q.lane, q) != Step::Done || !keys.learned())
+      return false;
+    retire(std::move(p.pending));
+  }
+}
+
+bool Stepper::run() {
+  makeProcesses();
+  for (auto &p : processes)
+    wake(*p);
   while (true) {
     while (!active.empty()) {
       current = active.front();
@@ -140,6 +168,22 @@ bool Stepper::run() {
     if (!p->done)
       return deadlock();
   return options.ordersOnly || (balance() && realisations());
+}
+
+/// An op is over: its tokens may go, its storage is used again.
+void Stepper::retire(std::unique_ptr<Queued> done) {
+  ++events;
+  done->op.after.clear();
+  done->op.token.reset();
+  spare.push_back(std::move(done));
+}
+
+/// Run 0 is over, of which every signal has been sent.
+void Stepper::learnPerRun(Process &p) {
+  for (unsigned s = 0; s < p.slots.size(); ++s)
+    if (schedule.slots[s].perRun < 0)
+      for (auto &entry : p.slots[s].states)
+        entry.second->perRun = entry.second->uses.empty() ? 0 : entry.second->uses[0].signals;
 }
 
 bool Stepper::fetch(Process &p) {
@@ -169,11 +213,18 @@ bool Stepper::fetch(Process &p) {
     if (result == OpStream::Result::Asymmetric)
       return fail(Verdict::Undecided, p.stream->why);
     p.stream.reset();
+    if (!scanned && p.run == 0)
+      learnPerRun(p);
     ++p.run;
     for (auto &lane : p.lanes)
       lane->steps = 0;
   }
-  if (++p.fetched > options.eventBudget)
+  ++p.fetched;
+  if (p.run == 0 && p.fetched > options.runBudget) {
+    longRun = true;
+    return fail(Verdict::Undecided, fmt::format("a run has more than {} ops", options.runBudget));
+  }
+  if (p.fetched > options.eventBudget)
     return fail(Verdict::Undecided,
                 fmt::format("the runs have more than {} ops", options.eventBudget));
   if (clockBytes > options.clockBudget)
@@ -187,7 +238,8 @@ bool Stepper::fetch(Process &p) {
                                                   : std::string(toString(op.kind)),
                                               bad));
   p.pending->run = static_cast<uint32_t>(p.run);
-  p.pending->step = static_cast<uint32_t>(laneOf(p, op.lane).steps++);
+  p.pending->lane = &laneOf(p, op.lane);
+  p.pending->step = static_cast<uint32_t>(p.pending->lane->steps++);
   return true;
 }
 
@@ -205,13 +257,9 @@ bool Stepper::advance(Process &p) {
             return false;
           if (result == Step::Blocked)
             break;
-          std::unique_ptr<Queued> done = std::move(lane.queue.front());
+          retire(std::move(lane.queue.front()));
           lane.queue.pop_front();
           --p.queued;
-          ++events;
-          done->op.after.clear();
-          done->op.token.reset();
-          spare.push_back(std::move(done));
           again = true;
         }
       }
@@ -222,7 +270,7 @@ bool Stepper::advance(Process &p) {
       p.done = p.queued == 0;
       return true;
     }
-    LaneState &lane = laneOf(p, p.pending->op.lane);
+    LaneState &lane = *p.pending->lane;
     if (options.depth && static_cast<int64_t>(lane.queue.size()) >= *options.depth)
       return true; // the issuer blocks on a full lane (S11)
     if (p.queued >= lookahead) {
@@ -241,34 +289,37 @@ Stepper::Step Stepper::step(Process &p, LaneState &lane, Queued &q) {
     if (!token->state)
       return Step::Blocked;
   Who who{p.rank, lane.id, op.location, q.run, q.step};
-  if (op.kind == OpKind::Wait) {
-    SlotRange range;
-    Resolve r = frame.resolve(*op.slot, p.rank, range);
-    if (r != Resolve::Ok) {
+  SlotRange range;
+  if (op.kind == OpKind::Wait || op.kind == OpKind::Signal || (options.ordersOnly && op.slot))
+    if (Resolve r = frame.resolve(*op.slot, p.rank, range); r != Resolve::Ok) {
       (void)failResolve(r, who);
       return Step::Failed;
     }
+  if (op.kind == OpKind::Wait) {
     const Slots &decl = schedule.slots[range.slots];
-    int64_t g = decl.generations, k = decl.awaited(op.k);
+    Turn turn(q.run, decl.generations);
     for (int64_t i = 0; i < range.count; ++i) {
-      SlotState &slot = slotState(p, range.slots, q.run % g, range.begin + i);
-      if (slot.count < slot.perRun * (q.run / g) + k)
+      SlotState &slot = slotState(p, range.slots, turn.generation, range.begin + i);
+      if (slot.count < slot.perRun * turn.use + decl.awaited(op.k))
         return Step::Blocked;
     }
   }
   if (options.ordersOnly) {
-    if (op.slot && op.kind != OpKind::Wait && !deliver(p, lane, op, who, lane.clock, false))
-      return Step::Failed;
-    complete(lane, q, false, false);
+    if (op.slot && op.kind != OpKind::Wait)
+      (void)deliver(p, lane, op, who, range, lane.clock, false);
+    complete(lane, q, false);
     return Step::Done;
   }
   for (const TokenRef &token : op.after)
-    lane.clock.merge(static_cast<TokenState *>(token->state.get())->clock);
+    if (const auto *before = static_cast<const Over *>(token->state.get()); before->lane == &lane)
+      lane.clock.mergeEarlier(before->clock);
+    else
+      lane.clock.merge(before->clock);
   uint32_t index = lane.clock[lane.key] + 1;
   bool good = true, local = false;
   switch (op.kind) {
   case OpKind::Wait:
-    good = acquire(p, lane, q, who);
+    good = acquire(p, lane, q, who, range);
     lane.clock.raise(lane.key, index);
     break;
   case OpKind::Nop:
@@ -280,7 +331,7 @@ Stepper::Step Stepper::step(Process &p, LaneState &lane, Queued &q) {
     break;
   case OpKind::Signal:
     lane.clock.raise(lane.key, index);
-    good = deliver(p, lane, op, who, lane.clock, false);
+    good = deliver(p, lane, op, who, range, lane.clock, false);
     break;
   case OpKind::Entry:
   case OpKind::Exit:
@@ -293,35 +344,32 @@ Stepper::Step Stepper::step(Process &p, LaneState &lane, Queued &q) {
   }
   if (!good)
     return Step::Failed;
-  complete(lane, q, lane.issueOnly, local);
+  complete(lane, q, local);
   return Step::Done;
 }
 
-void Stepper::complete(LaneState &lane, Queued &q, bool issueLane, bool local) {
-  static const auto over = std::make_shared<char>();
+void Stepper::complete(LaneState &lane, Queued &q, bool local) {
   Op &op = q.op;
-  if (options.ordersOnly || op.token.use_count() == 1) {
+  if (options.ordersOnly || op.token->UseCount() == 1) {
     op.token->state = over; // nobody else can ever wait for it
     return;
   }
-  auto state = std::make_shared<TokenState>();
-  state->clock = lane.clock;
+  auto state = llvm::makeIntrusiveRefCnt<Over>(lane);
   if (local)
     state->clock.setOwn(1, lane.done, lane.doneCount);
   op.token->state = std::move(state);
 }
 
 /// A wait acquires exactly the first k signals (S16).
-bool Stepper::acquire(Process &p, LaneState &lane, Queued &q, const Who &who) {
+bool Stepper::acquire(Process &p, LaneState &lane, const Queued &q, const Who &who,
+                      const SlotRange &range) {
   const Op &op = q.op;
-  SlotRange range;
-  if (Resolve r = frame.resolve(*op.slot, p.rank, range); r != Resolve::Ok)
-    return failResolve(r, who);
   const Slots &decl = schedule.slots[range.slots];
+  Turn turn(q.run, decl.generations);
   uint32_t index = lane.clock[lane.key] + 1;
   for (int64_t i = 0; i < range.count; ++i) {
-    SlotState &slot = slotState(p, range.slots, q.run % decl.generations, range.begin + i);
-    int64_t use = q.run / decl.generations, k = slot.perRun * use + decl.awaited(op.k);
+    SlotState &slot = slotState(p, range.slots, turn.generation, range.begin + i);
+    int64_t k = slot.perRun * turn.use + decl.awaited(op.k);
     if (slot.waiter && slot.waiter != &lane)
       return fail(Verdict::Signal,
                   fmt::format("{}: slot {} is already waited for on lane {}; one lane may wait "
@@ -335,31 +383,28 @@ bool Stepper::acquire(Process &p, LaneState &lane, Queued &q, const Who &who) {
     }
     slot.waiter = &lane;
     slot.passed.emplace_back(index, k);
-    auto &useState = slot.uses[use];
+    auto &useState = slot.uses[turn.use];
     useState.lastWait = useState.waits++ ? std::max(useState.lastWait, k) : k;
     slot.smallestWait = std::min(slot.smallestWait, op.k);
   }
   return true;
 }
 
-bool Stepper::deliver(Process &p, LaneState &lane, const Op &op, const Who &who, const Clock &clock,
-                      bool landing) {
-  SlotRange range;
-  if (Resolve r = frame.resolve(*op.slot, p.rank, range); r != Resolve::Ok)
-    return failResolve(r, who);
+bool Stepper::deliver(Process &p, LaneState &lane, const Op &op, const Who &who,
+                      const SlotRange &range, const Clock &clock, bool landing) {
   uint32_t d = frame.representative ? range.owner : 0;
   Process &owner = process(range.owner);
   const Slots &decl = schedule.slots[range.slots];
-  int64_t generation = who.run % decl.generations;
+  Turn turn(who.run, decl.generations);
   if (options.ordersOnly) {
     for (int64_t i = 0; i < range.count; ++i)
-      ++slotState(owner, range.slots, generation, range.begin + i).count;
+      ++slotState(owner, range.slots, turn.generation, range.begin + i).count;
     wake(owner);
     return true;
   }
   keys.shift(clock, d, shifted);
   for (int64_t i = 0; i < range.count; ++i) {
-    SlotState &slot = slotState(owner, range.slots, generation, range.begin + i);
+    SlotState &slot = slotState(owner, range.slots, turn.generation, range.begin + i);
     auto where = [&] { return frame.describeSlot(range.slots, range.begin + i); };
     // The writer, as the owner names it.
     uint32_t writer = frame.representative ? frame.negate(d) : p.rank;
@@ -409,11 +454,10 @@ bool Stepper::deliver(Process &p, LaneState &lane, const Op &op, const Who &who,
                   &who);
     slot.lead = std::max(slot.lead, mine * decl.writers - slot.known);
     ++slot.count;
-    ++slot.uses[who.run / decl.generations].signals;
+    ++slot.uses[turn.use].signals;
     Clock &arrived = slot.pending.emplace_back(shifted);
     if (landing) { // data and notification: this slot counts the landing (S18)
-      uint32_t key = keys.landed(frame.representative ? 0 : range.owner, range.slots,
-                                 generation * frame.numSlots(range.slots) + range.begin + i);
+      uint32_t key = landedKey(slot, range.owner, range.slots, turn.generation, range.begin + i);
       arrived.setOwn(1, schedule.rxVisible ? key : key + 1, static_cast<uint32_t>(slot.count));
     }
   }

@@ -7,6 +7,7 @@
 #include "llvm/ADT/DenseMap.h"
 
 #include <deque>
+#include <limits>
 
 namespace mlir::ctran::machine {
 
@@ -34,6 +35,7 @@ int64_t runsToProve(const Schedule &schedule);
 struct StepOptions {
   int64_t runs = 2;
   int64_t eventBudget = 0, clockBudget = 0;
+  int64_t runBudget = std::numeric_limits<int64_t>::max(); ///< of runInOrder: ops of run 0
   std::optional<int64_t> depth;
   bool serialForm = false; ///< all lanes of a rank are one, in issue order
   bool ordersOnly = false; ///< only whether it ends: no memory, no clocks
@@ -43,11 +45,17 @@ struct StepOptions {
 /// Steps every process until nothing can move.
 class Stepper {
 public:
-  Stepper(const Frame &frame, const Scan &scan, const StepOptions &options);
+  Stepper(const Frame &frame, const Scan *scan, const StepOptions &options);
   ~Stepper();
 
   /// False: `verdict`, `message`, `witness`.
   [[nodiscard]] bool run();
+  /// One representative, of which nothing is known beforehand: steps each op as its issuer comes to
+  /// it, so that what a Scan tells is learned on the way. True: all is proved, and the serial form
+  /// holds, as this is it. False: nothing is decided, unless `longRun`; an op could not run in its
+  /// turn, a rule does not hold, or the peers were not met early enough.
+  [[nodiscard]] bool runInOrder();
+  bool longRun = false; ///< run 0 has more ops than its budget
 
   Verdict verdict = Verdict::Ok;
   std::string message;
@@ -57,10 +65,11 @@ public:
   bool droppedOrder() const { return keys.dropped; }
 
 private:
-  struct TokenState;
+  struct Over;
   struct Queued;
   struct LaneState;
   struct SlotState;
+  struct SlotTable;
   struct Process;
   struct Packets;
 
@@ -70,23 +79,31 @@ private:
   OpRef ref(const Who &who) const;
   std::string text(const Who &who) const;
 
+  void makeProcesses();
   [[nodiscard]] bool advance(Process &p);
   /// Fetches the next op of `p` into p.pending; p.ended after the last.
   [[nodiscard]] bool fetch(Process &p);
   LaneState &laneOf(Process &p, const Lane &lane);
   enum class Step : uint8_t { Done, Blocked, Failed };
   Step step(Process &p, LaneState &lane, Queued &q);
-  [[nodiscard]] bool acquire(Process &p, LaneState &lane, Queued &q, const Who &who);
+  [[nodiscard]] bool acquire(Process &p, LaneState &lane, const Queued &q, const Who &who,
+                             const SlotRange &range);
   [[nodiscard]] bool moveData(Process &p, LaneState &lane, Queued &q, const Who &who);
   [[nodiscard]] bool caller(Process &p, LaneState &lane, Queued &q, const Who &who);
+  /// Raises `range`, the slots of the op.
   [[nodiscard]] bool deliver(Process &p, LaneState &lane, const Op &op, const Who &who,
-                             const Clock &clock, bool landing);
+                             const SlotRange &range, const Clock &clock, bool landing);
   [[nodiscard]] bool refused(const Refusal &refusal, const Box &box, const Who &who,
                              const char *what);
-  void complete(LaneState &lane, Queued &q, bool issueLane, bool local);
+  void complete(LaneState &lane, Queued &q, bool local);
+  void retire(std::unique_ptr<Queued> done);
+  void learnPerRun(Process &p);
 
   Process &process(uint32_t owner);
   SlotState &slotState(Process &p, unsigned slots, int64_t generation, int64_t index);
+  /// The Landed key of a slot, as its owner names it.
+  uint32_t landedKey(SlotState &slot, uint32_t owner, unsigned slots, int64_t generation,
+                     int64_t index);
   int64_t perRun(uint32_t owner, unsigned slots, int64_t index) const;
   WindowMemory &memory(Process &p, unsigned window, int64_t run);
   void wake(Process &p);
@@ -97,7 +114,7 @@ private:
 
   const Frame &frame;
   const Schedule &schedule;
-  const Scan &scanned;
+  const Scan *scanned; ///< null: learned on the way
   StepOptions options;
   Values values;
   KeyTable keys;
@@ -108,7 +125,8 @@ private:
   int64_t lookahead = 256;
   int64_t nextTerm = 0;
   std::vector<std::unique_ptr<Queued>> spare;
-  std::vector<Packets> packets; ///< per window, for in-band slots
+  std::vector<Packets> packets;              ///< per window, for in-band slots
+  llvm::IntrusiveRefCntPtr<TokenState> over; ///< of a token that nobody can wait for
   Clock scratch, shifted;
 };
 

@@ -65,13 +65,12 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
   // On the caller's own lane a source is the caller's write.
   bool makes = op.kind == OpKind::Source && op.lane.kind == LaneKind::User;
 
-  std::vector<Pieces> sources;
-  std::vector<Box> boxes;
-  Box box;
+  llvm::SmallVector<Pieces, 2> sources;
+  llvm::SmallVector<Box, 2> boxes;
   for (const Access &access : op.reads) {
+    Box &box = boxes.emplace_back();
     if (Resolve r = frame.resolve(access, p.rank, box); r != Resolve::Ok)
       return failResolve(r, who);
-    boxes.push_back(box);
     Pieces &pieces = sources.emplace_back();
     if (op.kind == OpKind::Source)
       break;
@@ -137,8 +136,14 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
     break;
   }
 
+  SlotRange raised;
+  if (op.slot)
+    if (Resolve r = frame.resolve(*op.slot, p.rank, raised); r != Resolve::Ok)
+      return failResolve(r, who);
   bool landing = false;
-  for (const Access &access : makes ? op.reads : op.writes) {
+  Box box;
+  const std::vector<Access> &places = makes ? op.reads : op.writes;
+  for (const Access &access : places) {
     if (Resolve r = frame.resolve(access, p.rank, box); r != Resolve::Ok)
       return failResolve(r, who);
     uint32_t d = frame.representative ? box.owner : 0;
@@ -155,19 +160,13 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
     if (access.peer.remote && lane.issueOnly) {
       // Only its own notify, raised at the same rank, ever tells that a put has landed (S18).
       end.key = KeyTable::never;
-      SlotRange range;
-      if (op.slot) {
-        if (Resolve r = frame.resolve(*op.slot, p.rank, range); r != Resolve::Ok)
-          return failResolve(r, who);
-        if (range.owner == box.owner && range.count == 1) {
-          landing = true;
-          const Slots &decl = schedule.slots[range.slots];
-          int64_t generation = q.run % decl.generations;
-          SlotState &slot = slotState(process(range.owner), range.slots, generation, range.begin);
-          end.key = keys.landed(frame.representative ? 0 : range.owner, range.slots,
-                                generation * frame.numSlots(range.slots) + range.begin);
-          end.count = static_cast<uint32_t>(slot.count + 1);
-        }
+      if (op.slot && raised.owner == box.owner && raised.count == 1) {
+        landing = true;
+        Turn turn(q.run, schedule.slots[raised.slots].generations);
+        SlotState &slot =
+            slotState(process(raised.owner), raised.slots, turn.generation, raised.begin);
+        end.key = landedKey(slot, raised.owner, raised.slots, turn.generation, raised.begin);
+        end.count = static_cast<uint32_t>(slot.count + 1);
       }
     }
     Pieces pieces;
@@ -177,7 +176,10 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
       for (int64_t j = 0; j < box.count; ++j)
         pieces.push_back({Path{j}, values.child(term, box, box.path.size(), box.first + j), false});
     } else {
-      pieces = result;
+      if (&access == &places.back())
+        pieces = std::move(result);
+      else
+        pieces = result;
       if (box.count > 0 && !boxes.empty() &&
           !splitPieces(frame, values, boxes[0], box.count, pieces))
         return fail(Verdict::Undecided,
@@ -200,7 +202,7 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
   clock.raise(lane.key, index);
   if (lane.issueOnly)
     lane.doneCount = localCount;
-  return !op.slot || deliver(p, lane, op, who, clock, landing);
+  return !op.slot || deliver(p, lane, op, who, raised, clock, landing);
 }
 
 } // namespace mlir::ctran::machine

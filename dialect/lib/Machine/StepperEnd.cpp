@@ -111,11 +111,11 @@ bool Stepper::balance() {
   for (auto &p : processes)
     for (unsigned s = 0; s < p->slots.size(); ++s) {
       std::vector<int64_t> order;
-      for (auto &entry : p->slots[s])
+      for (auto &entry : p->slots[s].states)
         order.push_back(entry.first);
       llvm::sort(order);
       for (int64_t at : order) {
-        const SlotState &slot = *p->slots[s][at];
+        const SlotState &slot = *p->slots[s].states[at];
         std::string bad;
         for (size_t i = 0; i < slot.uses.size() && bad.empty(); ++i) {
           const auto &use = slot.uses[i];
@@ -156,7 +156,7 @@ bool Stepper::realisations() {
         return bad(
             fmt::format("a consumed slot needs lead 1 (S33), this one has {}", slotUse[s].lead));
       for (auto &p : processes)
-        for (auto &entry : p->slots[s])
+        for (auto &entry : p->slots[s].states)
           if (entry.second->smallestWait <= 0)
             return bad("a consumed slot cannot be awaited for an earlier run's signal (S33)");
     }
@@ -170,7 +170,7 @@ bool Stepper::realisations() {
                                "generation",
                                slotUse[s].lead));
       for (auto &p : processes)
-        for (auto &entry : p->slots[s])
+        for (auto &entry : p->slots[s].states)
           if (entry.second->waiter && entry.second->waiter->name.kind != LaneKind::SM)
             return bad("a packet's flag is polled by an sm lane (S32), not by " +
                        toString(entry.second->waiter->name));

@@ -16,7 +16,8 @@ namespace mlir::ctran::machine {
 namespace {
 
 /// What a token's state holds once its op is over.
-struct Over {
+struct Over : TokenState {
+  Over(double time, int64_t op) : time(time), op(op) {}
   double time;
   int64_t op;
 };
@@ -286,8 +287,7 @@ void Simulator::finish(int64_t i) {
   TimedOp &timed = result.ops[i];
   timed.end = now;
   timed.landed = now;
-  auto over = std::make_shared<Over>(Over{now, i});
-  instance.op.token->state = std::move(over);
+  instance.op.token->state = llvm::makeIntrusiveRefCnt<Over>(now, i);
   if (!isIssueLane(lane.lane.kind)) {
     ++lane.head;
     lane.busy = false;

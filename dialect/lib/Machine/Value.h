@@ -34,7 +34,7 @@ struct Value : llvm::RefCountedBase<Value> {
   int64_t run = 0;
   int64_t name = 0;    ///< index into valueNames; negative: the result of a compute, its own
   uint32_t summed = 0; ///< axes over which contributions are summed, a bit each
-  llvm::SmallVector<Component, 4> label;
+  llvm::SmallVector<Component, 3> label;
   /// Disjoint boxes of contributing ranks, one Arc per summed axis each.
   llvm::SmallVector<Arc, 2> contributors;
 };

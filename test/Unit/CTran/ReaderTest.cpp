@@ -138,10 +138,10 @@ TEST_F(Reader, TellsCoordinatesAsDisplacements) {
     EXPECT_FALSE(put.reads[0].path[1].own);
     EXPECT_EQ(put.reads[0].path[1].value, 1);
     EXPECT_TRUE(put.writes[0].peer.remote);
-    EXPECT_EQ(put.writes[0].peer.shift, (std::vector<int64_t>{3, 0}));
+    EXPECT_EQ(put.writes[0].peer.shift, (llvm::SmallVector<int64_t, 4>{3, 0}));
     EXPECT_EQ(put.writes[0].path[0].value, 0);
     EXPECT_EQ(put.reads[0].space, put.writes[0].space);
-    EXPECT_EQ(list[2].writes[0].peer.shift, (std::vector<int64_t>{1, 0}));
+    EXPECT_EQ(list[2].writes[0].peer.shift, (llvm::SmallVector<int64_t, 4>{1, 0}));
     EXPECT_EQ(schedule->locations[put.location].op, "put");
     EXPECT_EQ(where[put.location]->getName().getStringRef(), "ctran.copy");
   }
@@ -209,6 +209,38 @@ TEST_F(Reader, ReduceTakesAnIntervalApart) {
     EXPECT_FALSE(list[1].reads[i].path[0].own);
     EXPECT_EQ(list[1].reads[i].path[0].value, i);
   }
+}
+
+TEST_F(Reader, ReduceTakesAnIntervalApartDownToTheLastDimension) {
+  auto schedule = read(R"(
+    %w = ctran.window "w" scratch : memref<24xf32>
+    %r = ctran.reindex %w ["x" = 4, "y" = 2, 3]
+    %all = ctran.range %r from %c0 size %c4
+    %some = ctran.range %r[%x : "x", %y : "y"] from %c1 size %c1
+    %one = ctran.range %r[%x : "x", %y : "y", %c0]
+    %t = ctran.reduce sum accumulate f32 %all into %one after %entry on sm
+    %u = ctran.reduce sum accumulate f32 %some into %one after %t on sm
+    ctran.return %u : !ctran.token)");
+  auto check = [](const machine::Op &op, bool own) {
+    ASSERT_EQ(op.reads.size(), 24u);
+    for (int i = 0; i < 24; ++i) {
+      const machine::Indices &path = op.reads[i].path;
+      ASSERT_EQ(path.size(), 3u);
+      EXPECT_EQ(path[0].value, i / 6);
+      EXPECT_EQ(path[1].value, i / 3 % 2);
+      EXPECT_EQ(path[2].value, i % 3);
+      EXPECT_EQ(path[0].own, own);
+      EXPECT_EQ(path[1].own, own);
+      EXPECT_FALSE(path[2].own);
+      EXPECT_EQ(op.reads[i].count, -1);
+    }
+  };
+  check(ops(*schedule)[1], true);
+  std::vector<int64_t> point{2, 1};
+  auto list = ops(*schedule, &point);
+  check(list[1], false);
+  ASSERT_EQ(list[2].reads.size(), 1u);
+  EXPECT_EQ(list[2].reads[0].path[2].value, 1);
 }
 
 struct Sum {

@@ -10,7 +10,7 @@ namespace mlir::ctran::machine::examples {
 
 namespace {
 
-using Path = std::vector<Index>;
+using Path = Indices;
 
 Index own(unsigned axis, int64_t shift = 0) { return {true, axis, shift}; }
 Index at(int64_t value) { return {false, 0, value}; }
@@ -35,7 +35,7 @@ public:
     op.slot.reset();
     op.k = 0;
     op.after.clear();
-    op.token = std::make_shared<Token>();
+    op.token = llvm::makeIntrusiveRefCnt<Token>();
     if (!op.label.path.empty() || !op.label.summed.empty() || !op.label.shared.empty())
       op.label = {};
     return *this;

@@ -79,6 +79,38 @@ TEST(Prove, OverTheBudgetIsSaid) {
   EXPECT_EQ(result.verdict, Verdict::Undecided);
   EXPECT_NE(result.message.find("budget of 100 ops"), std::string::npos) << result.message;
   EXPECT_EQ(prove(*ringAllReduce({64}), options).verdict, Verdict::Undecided);
+  // Half of it for each of two runs, whoever finds it.
+  ProofResult one = proveOne(*ringAllReduce({64}));
+  EXPECT_TRUE(one);
+  options.mode = ProofMode::Representative;
+  one = prove(*ringAllReduce({64}), options);
+  EXPECT_EQ(one.verdict, Verdict::Undecided);
+  EXPECT_EQ(one.message, "a run has more than 50 ops");
+}
+
+TEST(Prove, PeersThatComeLateAreFollowedAllTheSame) {
+  // The second tier's peers are met when the first has already lost order with ranks far away.
+  for (std::vector<int64_t> grid : {std::vector<int64_t>{5, 7}, {7, 5}, {3, 4, 5}}) {
+    ExampleRef s = ringAllReduce(grid, 2);
+    ProofResult one = proveOne(*s), all = proveAll(*s);
+    EXPECT_TRUE(one) << one.str();
+    EXPECT_EQ(one.events * all.processes, all.events);
+    for (size_t i = 0; i < s->slots.size(); ++i)
+      EXPECT_EQ(one.slots[i].perRun, all.slots[i].perRun);
+  }
+}
+
+TEST(Prove, WhatARunSignalsNeedNotBeDeclared) {
+  for (const ExampleRef &s : {ringAllReduce({5}, 3), directAllGather(5)}) {
+    std::vector<int64_t> declared;
+    for (Slots &slots : s->slots)
+      declared.push_back(std::exchange(slots.perRun, -1));
+    for (ProofResult r : {proveOne(*s), proveAll(*s)}) {
+      EXPECT_TRUE(r) << r.str();
+      for (size_t i = 0; i < declared.size(); ++i)
+        EXPECT_EQ(r.slots[i].perRun, declared[i]);
+    }
+  }
 }
 
 TEST(Prove, LeadsOfTheDirectGatherAllowConsuming) {

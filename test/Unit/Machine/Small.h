@@ -34,7 +34,7 @@ public:
       Stream(const Small &s, const std::vector<int64_t> *point)
           : s(s), rank(point ? s.grid.rankOf(*point) : -1), tokens(s.ops.size()) {
         for (TokenRef &token : tokens)
-          token = std::make_shared<Token>();
+          token = llvm::makeIntrusiveRefCnt<Token>();
       }
       Result next(Op &op) override {
         if (s.has && rank < 0) {
@@ -71,8 +71,7 @@ inline Lane nic(int64_t i = 0) { return {LaneKind::NIC, i}; }
 inline Lane compute(int64_t i = 0) { return {LaneKind::Compute, i}; }
 inline Lane user() { return {LaneKind::User, 0}; }
 
-inline Access box(unsigned window, std::vector<Index> path = {}, Peer peer = {},
-                  unsigned space = 0) {
+inline Access box(unsigned window, Indices path = {}, Peer peer = {}, unsigned space = 0) {
   return {window, space, std::move(peer), std::move(path), {}, -1};
 }
 

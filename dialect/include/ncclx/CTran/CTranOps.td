@@ -276,9 +276,9 @@ def CTran_CopyOp : CTran_LaneOp<"copy"> {
 def CTran_ReduceOp : CTran_LaneOp<"reduce"> {
   let summary = "Combine boxes, in the order given, into one or several places";
   let description = [{
-    An interval as a source stands for its boxes in ascending order. Operands are converted to
-    `accumulate` once, combined from left to right, and rounded to the element type once at the end.
-    A destination may be one of the sources.
+    An interval as a source stands for the boxes of the last dimension in it, in ascending order.
+    Operands are converted to `accumulate` once, combined from left to right, and rounded to the
+    element type once at the end. A destination may be one of the sources.
 
     ```mlir
     %t = ctran.reduce sum accumulate f32 %a, %b into %a after %w on sm

@@ -10,6 +10,9 @@
 
 #include "ncclx/Machine/Layout.h"
 
+#include "llvm/ADT/IntrusiveRefCntPtr.h"
+#include "llvm/ADT/SmallVector.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -30,6 +33,19 @@ struct Grid {
   int64_t rankOf(const std::vector<int64_t> &point) const;
 };
 
+/// x modulo n, from 0 up. What is asked for is mostly less than n away, and a division costs more
+/// than all else that is done with an index.
+inline int64_t wrapped(int64_t x, int64_t n) {
+  if (x < 0)
+    x += n;
+  else if (x >= n)
+    x -= n;
+  if (static_cast<uint64_t>(x) < static_cast<uint64_t>(n))
+    return x;
+  x %= n;
+  return x < 0 ? x + n : x;
+}
+
 /// An index in a dimension of a window or of slots.
 /// `own` true: the own coordinate on `axis`, shifted by `value` (S2); the machine never sees it as
 /// a number when it runs one representative. `own` false: the number `value`; in a dimension bound
@@ -39,14 +55,16 @@ struct Index {
   unsigned axis = 0;
   int64_t value = 0;
 };
+/// Of a box or slot: few, and made once for each executed op, so they are kept in place.
+using Indices = llvm::SmallVector<Index, 4>;
 
 /// Whose memory: nothing (own), or one displacement per axis (S7). `absolute` gives a rank number
 /// instead, which makes the program asymmetric.
 struct Peer {
   bool remote = false;
   bool absolute = false;
-  int64_t rank = 0;           ///< when absolute
-  std::vector<int64_t> shift; ///< when not: one entry per axis of the grid
+  int64_t rank = 0;                    ///< when absolute
+  llvm::SmallVector<int64_t, 4> shift; ///< when not: one entry per axis of the grid
 };
 
 /// A box of a window (S6): a prefix path and everything below it, or, with `count` >= 0, the
@@ -55,7 +73,7 @@ struct Access {
   unsigned window = 0;
   unsigned space = 0; ///< which of the window's index spaces
   Peer peer;
-  std::vector<Index> path;
+  Indices path;
   Index first; ///< meaningful when count >= 0
   int64_t count = -1;
 };
@@ -64,7 +82,7 @@ struct Access {
 struct SlotRef {
   unsigned slots = 0;
   Peer peer;
-  std::vector<Index> path;
+  Indices path;
   Index first;
   int64_t count = -1;
 };
@@ -80,12 +98,19 @@ struct Lane {
   friend bool operator==(const Lane &, const Lane &) = default;
 };
 
-/// Completion of one executed op: local completion and nothing else (S10). Made by the stream,
-/// shared by the ops that wait for it; the machine hangs its bookkeeping on `state`.
-struct Token {
-  std::shared_ptr<void> state;
+/// What a machine keeps with an op that is over.
+struct TokenState : llvm::RefCountedBase<TokenState> {
+  virtual ~TokenState() = default;
 };
-using TokenRef = std::shared_ptr<Token>;
+
+/// Completion of one executed op: local completion and nothing else (S10). Made by the stream,
+/// shared by the ops that wait for it; the machine hangs its bookkeeping on `state`, which is null
+/// until then. Users are counted without atomics: a stream and the machine that steps it are on one
+/// thread at a time.
+struct Token : llvm::RefCountedBase<Token> {
+  llvm::IntrusiveRefCntPtr<TokenState> state;
+};
+using TokenRef = llvm::IntrusiveRefCntPtr<Token>;
 
 enum class OpKind : uint8_t {
   Copy,    ///< reads[0] -> every write; notify optional (S18)
@@ -96,11 +121,11 @@ enum class OpKind : uint8_t {
   Flush,   ///< makes the landings this lane knows of visible (S21)
   Count,   ///< reads a size known at run time; at most `countMax` (S25)
   Source,  ///< proof only: from here reads[0] holds `label` (see ValueLabel). Its storage is read,
-          ///< so it orders nothing but later writes; on lane User it is the caller's write of it
-  Sink,  ///< proof only: reads[0] must hold `label`
-  Entry, ///< the caller has written every input and has read every output (S22)
-  Exit,  ///< the caller reads every output after this
-  Nop    ///< joins tokens on a lane
+           ///< so it orders nothing but later writes; on lane User it is the caller's write of it
+  Sink,    ///< proof only: reads[0] must hold `label`
+  Entry,   ///< the caller has written every input and has read every output (S22)
+  Exit,    ///< the caller reads every output after this
+  Nop      ///< joins tokens on a lane
 };
 
 /// What a box is said to hold (S8). The values of one collective live in a global array `name`
@@ -113,7 +138,7 @@ enum class OpKind : uint8_t {
 /// `summed` exactly once.
 struct ValueLabel {
   unsigned name = 0; ///< index into Schedule::valueNames
-  std::vector<Index> path;
+  Indices path;
   std::vector<unsigned> summed; ///< axes
   std::vector<unsigned> shared; ///< axes along which every rank means the same value (a broadcast)
 };

@@ -78,23 +78,24 @@ Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value
   int64_t members = c.groupSize(s), granule = std::max<int64_t>(1, capacity);
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({members * capacity}, c.inType.getElementType()));
-  // One dimension of all members, as the reduction takes an interval of one. Along several axes the
-  // own place in it is a number, so that the proof is of all ranks.
-  bool one = c.axes.size() == 1;
-  DimAttr dim =
-      one ? s.boundDim(c.axes.front(), Cut::Balanced, granule) : s.freeDim(members, granule);
-  Value parts = s.reindex(window, std::nullopt, dim);
-  Value place = one ? s.own(c.axes.front()) : memberNumber(s, c.axes);
+  // An outer dimension cuts at multiples of what its inner ones hold together.
+  SmallVector<DimAttr> dims;
+  for (unsigned axis : llvm::reverse(c.axes)) {
+    dims.push_back(s.boundDim(axis, Cut::Balanced, granule));
+    granule *= s.size(axis);
+  }
+  std::reverse(dims.begin(), dims.end());
+  Value parts = s.reindex(window, std::nullopt, dims);
   Boxes boxes{[&](const Point &peer) { return s.range(in, pointOf(s, c.axes, peer)); },
-              [&](Value view) { return s.range(view, place); }, parts};
+              [&](Value view) { return s.range(view, ownPoint(s, c.axes)); }, parts};
   // Nobody but this collective touches the scratch: it is free when a run starts.
   Value entry = s.program.getEntry();
   Exchange e = exchange(s, c.name + ".rs", c.axes, boxes, start, entry);
   Value here = arriveAll(s, e, start);
   flight.inFree = e.sent;
   flight.others.push_back(e.told);
-  return s.reduce(c.reduce, c.accumulate, s.interval(parts, members), dest, joined(here, c.outFree),
-                  "reduce");
+  return s.reduce(c.reduce, c.accumulate, s.interval(parts, s.size(c.axes.front())), dest,
+                  joined(here, c.outFree), "reduce");
 }
 
 } // namespace

@@ -1,0 +1,28 @@
+"""libncclxc.so of an installed tree: PREFIX PROGRAM ARGUMENTS..."""
+import glob
+import os
+import subprocess
+import sys
+import time
+
+prefix, command = sys.argv[1], sys.argv[2:]
+library = os.path.realpath(glob.glob(prefix + "/lib/**/libncclxc.so", recursive=True)[0])
+symbols = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                         check=True).stdout.split("\n")
+names = [line.split()[-1].split("@")[0] for line in symbols if line and " A " not in line]
+assert names, "no symbols"
+assert all(n.startswith("ncclx") for n in names), [n for n in names if not n.startswith("ncclx")][:5]
+needed = subprocess.run(["readelf", "-d", library], capture_output=True, text=True).stdout
+static = "libMLIR" not in needed and "libLLVM" not in needed
+size = os.path.getsize(library)
+start = []
+for _ in range(5):
+    begin = time.monotonic()
+    subprocess.run(command[:1], capture_output=True)  # no arguments: loads, asks for the version, ends
+    start.append(time.monotonic() - begin)
+print(f"{size / 1e6:.1f} MB, {'static' if static else 'shared'} MLIR, {len(names)} symbols, "
+      f"starts in {sorted(start)[2] * 1e3:.1f} ms")
+if static:
+    assert size < 90e6, f"{size} bytes"
+# The fastest of five, for the machine may be busy.
+assert min(start) < (0.1 if static else 0.5), f"starts in {min(start)} s"

@@ -34,9 +34,9 @@ config.substitutions.append(("%inputs", inputs))
 if shutil.which("nvcc"):
     config.available_features.add("nvcc")
 
-# The static tools, where test/run has built them.
+# The static tools, where test/run has built them; of no interest under sanitizers.
 static = os.path.join(config.ncclx_src_root, "build-static", "bin")
-if os.path.exists(os.path.join(static, "ncclx-run")):
+if os.path.exists(os.path.join(static, "ncclx-run")) and not lit_config.params.get("sanitized"):
     config.available_features.add("static-build")
 config.substitutions.append(("%static", static))
 if os.geteuid() == 0:

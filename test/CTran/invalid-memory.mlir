@@ -270,6 +270,15 @@ ctran.program @slots_c1_per_run grid ["x" = 4, "y" = 2] {
 
 // -----
 
+ctran.program @slots_c5_credits grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  // expected-error @below {{needs credits of at least 0, found -2}}
+  %s = ctran.slots "s" [] per_run 1 credits -2
+  ctran.return %entry : !ctran.token
+}
+
+// -----
+
 ctran.program @slots_c2_writers grid ["x" = 4, "y" = 2] {
 ^bb0(%entry: !ctran.token):
   // expected-error @below {{needs at least 1 writer, found 0}}

@@ -26,5 +26,8 @@ foreach(component Runtime C Tools Compiler)
     "${PROJECT_BINARY_DIR}/NCCLXConfigVersion.cmake"
     DESTINATION "${NCCLX_CMAKE_DIR}" COMPONENT ${component})
 endforeach()
+# ncclx_add_schedule() needs the tool, and its libraries the runtime.
+install(FILES "${CMAKE_CURRENT_LIST_DIR}/NCCLXSchedule.cmake" DESTINATION "${NCCLX_CMAKE_DIR}"
+  COMPONENT Tools)
 install(FILES "${CMAKE_CURRENT_LIST_DIR}/NCCLXMLIR.cmake" DESTINATION "${NCCLX_CMAKE_DIR}"
   COMPONENT Compiler)

@@ -41,11 +41,20 @@ configure_build() {
   step "configuring $dir"
   (cd "$ncclx_root" && cmake --preset "$preset" >"$log" 2>&1) || { tail -n 30 "$log" >&2; exit 1; }
   step "building $dir"
-  # One line every ten seconds or so: enough to see that it moves.
-  (cd "$ncclx_root" && NINJA_STATUS='[%f/%t] ' stdbuf -oL ninja -C "$dir" -j "$ncclx_jobs" "$@" 2>&1) |
-    awk -v every=10 'BEGIN { last = systime() }
-      /^ninja: (error|build stopped)|error:|FAILED:/ { bad = 1 }
-      bad { print; next }
-      systime() - last >= every { print "        " $0; fflush(); last = systime() }
-      END { exit bad }'
+  (cd "$ncclx_root" && NINJA_STATUS='[%f/%t] ' stdbuf -oL ninja -C "$dir" -j "$ncclx_jobs" "$@" 2>&1) | progress
+}
+
+# One line every ten seconds or so, enough to see that it moves; everything once an error shows.
+progress() {
+  local line last=$SECONDS bad=0
+  while IFS= read -r line; do
+    case "$line" in *error:* | *FAILED:* | *"build stopped"*) bad=1 ;; esac
+    if [ $bad = 1 ]; then
+      printf '%s\n' "$line"
+    elif ((SECONDS - last >= 10)); then
+      last=$SECONDS
+      printf '[%4ds]   %s\n' $((SECONDS - ncclx_start)) "$line"
+    fi
+  done
+  return $bad
 }

@@ -1,8 +1,12 @@
 //===- Driver.cpp - From a graph file to code that a rank runs ---------------------------===//
 #include "Driver.h"
 
+#include "ProgramMeaning.h"
+
+#include "ncclx/Analysis/TopologyCost.h"
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Jit/ScheduleJit.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
@@ -19,6 +23,7 @@ using namespace mlir::ncclx;
 void mlir::ncclx::registerDriverDialects(DialectRegistry &registry) {
   registerInterpreterDialects(registry);
   registerHostComputeDialects(registry);
+  registerCppDialects(registry);
   registry.insert<NCCLXDialect, ctran::CTranDialect>();
 }
 
@@ -44,12 +49,19 @@ LogicalResult Compilation::find(StringRef wanted) {
   for (auto function : graphModule->getOps<func::FuncOp>())
     if (wanted.empty() ? communicates(function) : function.getSymName() == wanted)
       candidates.push_back(function);
+  SmallVector<ctran::ProgramOp> programs;
+  for (auto program : graphModule->getOps<ctran::ProgramOp>())
+    if (wanted.empty() || program.getSymName() == wanted)
+      programs.push_back(program);
+  if (candidates.empty() && programs.size() == 1)
+    return takeProgram(programs.front());
   if (candidates.size() != 1) {
     if (!wanted.empty())
-      return graphModule->emitError("has no function '") << wanted << "'";
-    InFlightDiagnostic error =
-        graphModule->emitError("has ")
-        << candidates.size() << " functions with collectives, expected one; name one by --function";
+      return graphModule->emitError("has no function or program '") << wanted << "'";
+    InFlightDiagnostic error = graphModule->emitError("has ")
+                               << candidates.size() << " functions with collectives and "
+                               << programs.size()
+                               << " programs, expected one; name one by --function";
     for (func::FuncOp function : candidates)
       error.attachNote(function.getLoc()) << "'" << function.getSymName() << "' is one";
     return failure();
@@ -66,7 +78,54 @@ LogicalResult Compilation::find(StringRef wanted) {
   return success();
 }
 
+LogicalResult Compilation::takeProgram(ctran::ProgramOp program) {
+  written = true;
+  programOp = program;
+  functionName = program.getSymName().str();
+  numRanks = program.getNumRanks();
+  if (numRanks > int64_t(target.topology->numRanks()))
+    return program.emitOpError("runs on ")
+           << numRanks << " ranks, but the topology '" << target.topology->name << "' has "
+           << target.topology->numRanks();
+  FailureOr<OwningOpRef<ModuleOp>> meaning = meaningOf(program);
+  if (failed(meaning))
+    return failure();
+  schedule = std::move(graphModule);
+  graphModule = std::move(*meaning);
+  return success();
+}
+
+/// The group that a written program's collective puts `rank` in, in member order.
+SmallVector<int64_t> Compilation::groupOf(int64_t rank) {
+  auto claim = cast<ctran::CollectiveAttr>(programOp.getCollectives()[0]);
+  SmallVector<Attribute> axes(claim.getAxes().begin(), claim.getAxes().end());
+  auto grid = *graphModule->getOps<GridOp>().begin();
+  return grid.getGroup(ArrayAttr::get(&context, axes), rank);
+}
+
+/// The one collective that a written program claims, for the report; its time is the program's.
+void Compilation::describeProgram() {
+  auto claim = cast<ctran::CollectiveAttr>(programOp.getCollectives()[0]);
+  GraphCollective collective;
+  collective.name = claim.getName().str();
+  collective.kind = claim.getKind().str();
+  collective.algorithm = claim.getAlgorithm().str();
+  collective.bytes = claim.getBytes();
+  for (int64_t rank : groupOf(0))
+    collective.group.push_back(rank);
+  TopologyCost cost(*target.topology, target.rate);
+  collective.aloneSeconds = ctran::machine::simulate(*machineSchedule, cost).makespan;
+  graphCollectives.push_back(collective);
+}
+
+int64_t Compilation::memberOf(int64_t rank) {
+  SmallVector<int64_t> group = groupOf(rank);
+  return llvm::find(group, rank) - group.begin();
+}
+
 LogicalResult Compilation::choose() {
+  if (written)
+    return success();
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
@@ -103,26 +162,32 @@ LogicalResult Compilation::choose() {
 }
 
 LogicalResult Compilation::lower() {
-  PassManager pm(&context);
-  buildBufferizePipeline(pm);
-  ConvertNCCLXToCTranOptions options;
-  options.loadStore = target.loadStore;
-  pm.addPass(createConvertNCCLXToCTran(options));
-  pm.addPass(createCSEPass());
-  pm.addPass(createLoopInvariantCodeMotionPass());
-  if (failed(pm.run(*schedule)))
-    return failure();
-  programOp = schedule->lookupSymbol<ctran::ProgramOp>(functionName);
+  if (!written) {
+    PassManager pm(&context);
+    buildBufferizePipeline(pm);
+    ConvertNCCLXToCTranOptions options;
+    options.loadStore = target.loadStore;
+    pm.addPass(createConvertNCCLXToCTran(options));
+    pm.addPass(createCSEPass());
+    pm.addPass(createLoopInvariantCodeMotionPass());
+    if (failed(pm.run(*schedule)))
+      return failure();
+    programOp = schedule->lookupSymbol<ctran::ProgramOp>(functionName);
+  }
   FailureOr<std::unique_ptr<ctran::machine::Schedule>> read = ctran::readSchedule(programOp);
   if (failed(read))
     return failure();
   machineSchedule = std::move(*read);
+  if (written)
+    describeProgram();
   return success();
 }
 
-void Compilation::prove() { proofResult = ctran::machine::prove(*machineSchedule); }
+void Compilation::prove(const ctran::machine::ProofOptions &options) {
+  proofResult = ctran::machine::prove(*machineSchedule, options);
+}
 
-LogicalResult Compilation::generate() {
+LogicalResult Compilation::lowerForHost() {
   host = ModuleOp::create(schedule->getLoc());
   FailureOr<HostPlan> plan = lowerToHost(programOp, *host);
   if (failed(plan))
@@ -142,7 +207,11 @@ LogicalResult Compilation::generate() {
     return failure();
   for (auto function : kernels->getOps<func::FuncOp>())
     function.setPublic();
-  if (failed(lowerComputeToLLVM(*kernels)))
+  return lowerComputeToLLVM(*kernels);
+}
+
+LogicalResult Compilation::generate() {
+  if (failed(lowerForHost()))
     return failure();
   auto report = [&](llvm::Error error) {
     return kernels->emitError("cannot compile for this process: ")
@@ -173,7 +242,11 @@ LogicalResult Compilation::generate() {
       return report(address.takeError());
     symbols.push_back({kernel, *address});
   }
-  auto code = compileSchedule(*host, symbols);
+  // Host code is calls and little between them: where there is much of it, as in an imported
+  // program, optimizing takes longer than it will ever save.
+  NativeOptions native;
+  native.optLevel = hostPlan.ops.size() > 2000 ? 0 : 3;
+  auto code = compileSchedule(*host, symbols, native);
   if (!code)
     return report(code.takeError());
   hostCode = std::move(*code);

@@ -42,7 +42,8 @@ class Compilation {
 public:
   Compilation(MLIRContext &context, SelectionTarget target) : context(context), target(target) {}
 
-  /// Parses the file and finds the function: the one named, or the only one with collectives.
+  /// Parses the file and finds what is to be compiled: the function or written `ctran.program` that
+  /// is named; or the only function with collectives; or, where there is none, the only program.
   LogicalResult parse(StringRef path, StringRef function);
   /// The same of a text in memory.
   LogicalResult parseText(StringRef text, StringRef function);
@@ -51,30 +52,43 @@ public:
   /// Bufferizes a copy and turns it into a program; reads the program into the machine.
   LogicalResult lower();
   /// Proves the program.
-  void prove();
-  /// Lowers the program and its kernels for the host and compiles both in this process.
+  void prove(const ctran::machine::ProofOptions &options = {});
+  /// Lowers the program and its kernels for the host: what both carriers are made of.
+  LogicalResult lowerForHost();
+  /// The in-process carrier: lowers for the host and compiles in this process.
   LogicalResult generate();
 
+  /// Was the schedule written, not compiled? Then the graph is what it claims to do, inputs must
+  /// have sums that no order changes, and a window larger than its value holds it as the own shard.
+  bool isProgram() const { return written; }
   /// The graph on tensors, algorithms and orders fixed: what the reference interpreter runs.
   ModuleOp graph() { return *graphModule; }
   StringRef function() const { return functionName; }
   int64_t ranks() const { return numRanks; }
   const std::vector<GraphCollective> &collectives() const { return graphCollectives; }
+  /// The place of `rank` in its group of a written program's collective.
+  int64_t memberOf(int64_t rank);
   ModuleOp scheduleModule() { return *schedule; }
   const ctran::machine::Schedule &machine() const { return *machineSchedule; }
   const ctran::machine::ProofResult &proof() const { return proofResult; }
   const HostPlan &plan() const { return hostPlan; }
+  HostPlan &plan() { return hostPlan; }
   ModuleOp hostModule() { return *host; }
+  ModuleOp kernelModule() { return *kernels; }
   ncclxrtProgram_t entry() const { return program; }
 
 private:
   LogicalResult find(StringRef function);
+  LogicalResult takeProgram(ctran::ProgramOp program);
+  void describeProgram();
+  SmallVector<int64_t> groupOf(int64_t rank);
 
   MLIRContext &context;
   SelectionTarget target;
   OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;
   std::string functionName;
   int64_t numRanks = 0;
+  bool written = false;
   std::vector<GraphCollective> graphCollectives;
   ctran::ProgramOp programOp;
   std::unique_ptr<ctran::machine::Schedule> machineSchedule;

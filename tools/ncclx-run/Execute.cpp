@@ -26,6 +26,21 @@ struct Execution::Shared {
 
 static constexpr int64_t kMaxRuns = 256;
 
+/// Positions in plan.windows of what holds results: outputs, then buffers changed in place.
+static SmallVector<size_t> resultWindows(const HostPlan &plan) {
+  SmallVector<size_t> found;
+  for (ctran::WindowRole role : {ctran::WindowRole::Output, ctran::WindowRole::InOut}) {
+    size_t start = found.size();
+    for (auto [w, window] : llvm::enumerate(plan.windows))
+      if (window.role == role)
+        found.push_back(w);
+    std::sort(found.begin() + start, found.end(), [&](size_t a, size_t b) {
+      return plan.windows[a].argument < plan.windows[b].argument;
+    });
+  }
+  return found;
+}
+
 Execution::~Execution() {
   if (memory)
     munmap(memory, totalBytes);
@@ -70,7 +85,8 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
       if (window.role == ctran::WindowRole::Input || window.role == ctran::WindowRole::InOut) {
         bool uniform =
             size_t(window.argument) < options.uniform.size() && options.uniform[window.argument];
-        fillInputs(options.seed, uniform ? 0 : rank.rank, window.argument, window.type, buffers[w]);
+        fillInputs(options.seed, uniform ? 0 : rank.rank, window.argument, window.type, buffers[w],
+                   options.exact);
       } else if (window.role == ctran::WindowRole::Output) {
         memset(buffers[w], 0xff, window.bytes); // what the program leaves out must show
       }
@@ -90,10 +106,9 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   shared.events = std::min(count, traceCapacity);
   memcpy(reinterpret_cast<char *>(&shared) + sizeof(Shared), events,
          shared.events * sizeof(ncclxrtTraceEvent_t));
-  for (auto [w, window] : llvm::enumerate(plan.windows))
-    if (window.role == ctran::WindowRole::Output)
-      memcpy(reinterpret_cast<char *>(&shared) + outputOffsets[window.argument], buffers[w],
-             window.bytes);
+  for (auto [result, w] : llvm::enumerate(resultWindows(plan)))
+    memcpy(reinterpret_cast<char *>(&shared) + outputOffsets[result], buffers[w],
+           plan.windows[w].bytes);
   if (ncclxrtResult_t r = ncclxrtPlanDestroy(prepared); r != ncclxrtSuccess) {
     prepared = nullptr;
     return fail(r);
@@ -111,17 +126,12 @@ bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const Execut
   options.repeat = std::clamp<int64_t>(options.repeat, 1, kMaxRuns - 1);
   traceCapacity = size_t(1) << 16;
   size_t bytes = sizeof(Shared) + traceCapacity * sizeof(ncclxrtTraceEvent_t);
-  size_t outputs = 0;
-  for (const HostPlan::Window &window : plan.windows)
-    if (window.role == ctran::WindowRole::Output)
-      outputs = std::max<size_t>(outputs, window.argument + 1);
-  outputOffsets.assign(outputs, 0);
-  for (const HostPlan::Window &window : plan.windows)
-    if (window.role == ctran::WindowRole::Output) {
-      bytes = llvm::alignTo(bytes, 64);
-      outputOffsets[window.argument] = bytes;
-      bytes += window.bytes;
-    }
+  outputOffsets.clear();
+  for (size_t w : resultWindows(plan)) {
+    bytes = llvm::alignTo(bytes, 64);
+    outputOffsets.push_back(bytes);
+    bytes += plan.windows[w].bytes;
+  }
   bytesPerRank = llvm::alignTo(bytes, 4096);
   totalBytes = bytesPerRank * plan.ranks;
   memory = mmap(nullptr, totalBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

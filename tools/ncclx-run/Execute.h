@@ -16,6 +16,7 @@ struct ExecuteOptions {
   int64_t repeat = 3; ///< timed runs, after one that is not timed
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
+  bool exact = false;        ///< inputs whose sums no order changes
 };
 
 /// What the ranks left in memory that this process shares with them.
@@ -35,7 +36,8 @@ public:
   std::vector<double> seconds;
   /// The last run's events of each rank.
   std::vector<std::vector<ncclxrtTraceEvent_t>> events;
-  /// Output `index` of `rank` after the last run.
+  /// Output `index` of `rank` after the last run; behind the outputs come the buffers that are
+  /// changed in place.
   const void *output(int64_t rank, int64_t index) const;
 
 private:

@@ -12,8 +12,8 @@
 namespace mlir::ncclx {
 
 /// The description of this machine with `ranks` processes: read from `path`, or, where that file is
-/// not there, measured and written to it. An empty path means ncclx/machine-<ranks>.json in the user's
-/// cache directory. `measured` tells whether it was made now. On failure `error` says why.
+/// not there, measured and written to it. An empty path means ncclx/machine-<ranks>.json in the
+/// user's cache directory. `measured` tells whether it was made now. On failure `error` says why.
 std::optional<topology::Topology> machineTopology(MLIRContext &context, std::string path,
                                                   unsigned ranks, bool &measured,
                                                   std::string &error);

@@ -1,11 +1,12 @@
-//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare
-//---------------------------===//
+//===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare --------------------===//
+#include "CppCarrier.h"
 #include "Execute.h"
 #include "MachineFile.h"
 #include "Report.h"
 #include "SerialForm.h"
 
 #include "ncclx/Analysis/TopologyCost.h"
+#include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Topology/Bounds.h"
@@ -36,9 +37,10 @@ cl::opt<std::string> topologyFile("topology", cl::value_desc("FILE"), cl::Requir
 cl::opt<int64_t> ranksOption("ranks", cl::value_desc("N"), cl::init(0),
                              cl::desc("Ranks; must be the size of the graph's grid (default: it)"),
                              cl::cat(category));
-cl::opt<std::string> functionOption("function", cl::value_desc("NAME"),
-                                    cl::desc("Function to run (default: the one with collectives)"),
-                                    cl::cat(category));
+cl::opt<std::string>
+    functionOption("function", cl::value_desc("NAME"),
+                   cl::desc("Function, or written ctran.program, to run (default: the only one)"),
+                   cl::cat(category));
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the processes of this machine talk (default shm)"),
                                cl::cat(category));
@@ -66,6 +68,19 @@ cl::opt<std::string> emitSchedule("emit-schedule", cl::value_desc("FILE"),
                                   cl::cat(category));
 cl::opt<std::string> emitHost("emit-host", cl::value_desc("FILE"),
                               cl::desc("Write the lowered host code as MLIR"), cl::cat(category));
+cl::opt<int64_t> proofBudget("proof-budget", cl::value_desc("N"),
+                             cl::init(ctran::machine::ProofOptions().eventBudget),
+                             cl::desc("Ops that the proof may step; a schedule that needs more is "
+                                      "undecided, and not run (default 16000000)"),
+                             cl::cat(category));
+cl::opt<std::string>
+    carrier("carrier", cl::init("jit"), cl::value_desc("jit|cpp"),
+            cl::desc("How the schedule becomes code: by LLVM in this process, or as "
+                     "the C++ of ncclx-compile (default jit)"),
+            cl::cat(category));
+cl::opt<std::string> compiler("cxx", cl::init("c++"), cl::value_desc("PROGRAM"),
+                              cl::desc("C++ compiler for --carrier=cpp (default c++)"),
+                              cl::cat(category));
 cl::opt<bool> noRun("compile-only", cl::desc("Stop after the proof and the predictions"),
                     cl::cat(category));
 
@@ -83,6 +98,24 @@ public:
 
 private:
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+/// A folder that goes when this object does.
+struct TemporaryFolder {
+  std::string path;
+  bool make(std::string &error) {
+    SmallString<128> made;
+    if (std::error_code code = llvm::sys::fs::createUniqueDirectory("ncclx", made)) {
+      error = "cannot make a temporary folder: " + code.message();
+      return false;
+    }
+    path = made.str().str();
+    return true;
+  }
+  ~TemporaryFolder() {
+    if (!path.empty())
+      llvm::sys::fs::remove_directories(path);
+  }
 };
 
 /// Ends with one line and the code that belongs to it.
@@ -180,6 +213,31 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
   return out;
 }
 
+/// Where a value of `bytes` lies in the input or output window of a written program: at its start,
+/// or, where the window is larger, as the own shard.
+int64_t shardOffset(Compilation &compilation, int64_t rank, bool input, int64_t bytes) {
+  for (const HostPlan::Window &window : compilation.plan().windows) {
+    if (window.role == ctran::WindowRole::Scratch ||
+        window.role == (input ? ctran::WindowRole::Output : ctran::WindowRole::Input))
+      continue;
+    return int64_t(window.bytes) == bytes ? 0 : compilation.memberOf(rank) * bytes;
+  }
+  return 0;
+}
+
+/// The part that a written program's input window holds of what it is filled with.
+void fillShard(Compilation &compilation, int64_t rank, int64_t argument, int64_t bytes,
+               void *data) {
+  for (const HostPlan::Window &window : compilation.plan().windows) {
+    if (window.argument != argument ||
+        (window.role != ctran::WindowRole::Input && window.role != ctran::WindowRole::InOut))
+      continue;
+    std::vector<char> whole(window.bytes);
+    fillInputs(seed, rank, argument, window.type, whole.data(), /*exact=*/true);
+    memcpy(data, whole.data() + shardOffset(compilation, rank, true, bytes), bytes);
+  }
+}
+
 /// Runs the graph's meaning and compares every output of every rank. False: `error` says why the
 /// interpreter could not.
 bool compareWithReference(Compilation &compilation, const Execution &execution,
@@ -198,7 +256,9 @@ bool compareWithReference(Compilation &compilation, const Execution &execution,
     for (auto [i, type] : llvm::enumerate(types)) {
       storage[rank].emplace_back(std::max<int64_t>(1, getDenseBytes(type)), 0xff);
       void *data = storage[rank].back().data();
-      if (i < inputs)
+      if (i < inputs && compilation.isProgram())
+        fillShard(compilation, rank, i, getDenseBytes(type), data);
+      else if (i < inputs)
         fillInputs(seed, uniform[i] ? 0 : rank, i, type, data);
       buffers[rank].push_back(data);
     }
@@ -211,7 +271,10 @@ bool compareWithReference(Compilation &compilation, const Execution &execution,
     output.index = i - inputs;
     llvm::raw_string_ostream(output.type) << types[i];
     for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
-      Comparison c = compare(types[i], buffers[rank][i], execution.output(rank, i - inputs));
+      auto *found = static_cast<const char *>(execution.output(rank, i - inputs));
+      if (compilation.isProgram())
+        found += shardOffset(compilation, rank, false, getDenseBytes(types[i]));
+      Comparison c = compare(types[i], buffers[rank][i], found);
       output.elements += c.count;
       if (!c.equal() && output.firstDifference.empty())
         output.firstDifference = "rank " + std::to_string(rank) + ": " + c.describe(types[i]);
@@ -251,6 +314,13 @@ int main(int argc, char **argv) {
                   "--timeout-ms is " + std::to_string(timeoutMs) +
                       ", expected a positive number of milliseconds");
 
+  if (carrier != "jit" && carrier != "cpp")
+    return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
+  if (proofBudget < 1)
+    return finish(report, BadUsage,
+                  "--proof-budget is " + std::to_string(proofBudget) +
+                      ", expected a positive number of ops");
+
   Stopwatch watch;
   topology::ReadResult read = topology::readTopologyFile(topologyFile);
   for (const topology::Diagnostic &d : read.diagnostics)
@@ -284,7 +354,9 @@ int main(int argc, char **argv) {
   if (!emitSchedule.empty() && !writeModule(compilation.scheduleModule(), emitSchedule, error))
     return finish(report, BadUsage, error);
 
-  compilation.prove();
+  ctran::machine::ProofOptions proofOptions;
+  proofOptions.eventBudget = proofBudget;
+  compilation.prove(proofOptions);
   report.proof = compilation.proof();
   report.proveSeconds = watch.lap();
   if (!report.proof)
@@ -314,8 +386,25 @@ int main(int argc, char **argv) {
     return finish(report, BadInput,
                   "the schedule cannot be timed on the target: " + onTarget.message);
   report.target = timingOf(onTarget);
-  if (failed(compilation.generate()))
-    return finish(report, BadInput, "no code can be made for this machine");
+  ncclxrtProgram_t program = nullptr;
+  std::unique_ptr<LoadedCpp> loaded;
+  TemporaryFolder folder;
+  if (carrier == "cpp") {
+    if (!folder.make(error))
+      return finish(report, BadInput, error);
+    CppOptions options{folder.path, toIdentifier(compilation.function()), ""};
+    if (failed(writeCpp(compilation, options)))
+      return finish(report, BadInput, "no C++ can be made of the schedule");
+    auto made = LoadedCpp::create(options, compiler);
+    if (!made)
+      return finish(report, BadInput, llvm::toString(made.takeError()));
+    loaded = std::move(*made);
+    program = loaded->program();
+  } else {
+    if (failed(compilation.generate()))
+      return finish(report, BadInput, "no code can be made for this machine");
+    program = compilation.entry();
+  }
   report.jitSeconds = watch.lap();
   if (!emitHost.empty() && !writeModule(compilation.hostModule(), emitHost, error))
     return finish(report, BadUsage, error);
@@ -347,6 +436,7 @@ int main(int argc, char **argv) {
 
   auto function = compilation.graph().lookupSymbol<func::FuncOp>(compilation.function());
   ExecuteOptions options;
+  options.exact = compilation.isProgram();
   options.transport = transport;
   options.timeoutMs = timeoutMs;
   options.repeat = repeat;
@@ -356,7 +446,7 @@ int main(int argc, char **argv) {
         static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
   llvm::outs().flush();
   Execution execution;
-  if (!execution.run(compilation.plan(), compilation.entry(), options))
+  if (!execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);

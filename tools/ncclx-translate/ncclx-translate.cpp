@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../HideLLVMOptions.h"
+#include "ncclx/Import/Msccl.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -18,6 +19,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 
@@ -33,12 +35,34 @@ int main(int argc, char **argv) {
       "ncclx-to-bytecode", "Write a graph as MLIR bytecode, with the dialect's version",
       [](Operation *op, llvm::raw_ostream &output) { return writeBytecodeToFile(op, output); },
       registerGraphDialects);
+  llvm::cl::opt<int64_t> chunkElements(
+      "chunk-elements", llvm::cl::init(ncclx::MscclOptions().chunkElements),
+      llvm::cl::value_desc("N"),
+      llvm::cl::desc("--import-msccl-xml: elements of a chunk, of f32 (default 64)"));
+  llvm::cl::opt<int64_t> fifoSlots(
+      "fifo-slots", llvm::cl::init(ncclx::MscclOptions().fifoSlots), llvm::cl::value_desc("N"),
+      llvm::cl::desc("--import-msccl-xml: places of each FIFO (default 8)"));
+  TranslateToMLIRRegistration importMscclXml(
+      "import-msccl-xml", "Read an MSCCL XML file as a ctran program",
+      [&](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+        const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
+        if (chunkElements < 1 || fifoSlots < 1) {
+          emitError(UnknownLoc::get(context), "--chunk-elements and --fifo-slots are at least 1");
+          return nullptr;
+        }
+        ncclx::MscclOptions options;
+        options.chunkElements = chunkElements;
+        options.fifoSlots = fifoSlots;
+        return ncclx::importMscclXml(file->getBuffer(), file->getBufferIdentifier(), context,
+                                     options);
+      },
+      ncclx::registerImportDialects);
   static llvm::cl::extrahelp help("\nUSE:\n"
                                   "  ncclx-translate --<translation> [INPUT] [-o OUTPUT]\n\n"
-                                  "  INPUT and OUTPUT default to the standard streams. Imports of "
-                                  "other formats are to come; until\n"
-                                  "  then graphs are written in the ncclx dialect. ncclx-opt "
-                                  "--help lists what can be done with them.\n");
+                                  "  INPUT and OUTPUT default to the standard streams. Prove what "
+                                  "has been imported by\n"
+                                  "  ncclx-opt --ctran-verify; with fewer FIFO places by "
+                                  "--ctran-verify=\"fifo-slots=1\".\n");
   return failed(
       mlirTranslateMain(argc, argv, "ncclx-translate: read or write a graph in another format\n"));
 }

@@ -197,6 +197,7 @@ FailureOr<Counter> HostEmitter::counter(Value slot) {
   counter.peer = peer(ref->view);
   counter.perRun = ref->slots.getPerRun();
   counter.generations = ref->slots.getGenerations();
+  counter.credits = ref->slots.getCredits();
   Value index = constant(0);
   unsigned at = 0;
   for (Value i : ref->slot.getIndices())

@@ -32,7 +32,7 @@ struct Box {
 struct Counter {
   Value slots, peer, index;
   Value count; ///< null: one slot
-  int64_t perRun = 0, generations = 1;
+  int64_t perRun = 0, generations = 1, credits = 0;
 };
 
 class HostEmitter {
@@ -55,6 +55,7 @@ public:
   Value div(Value x, Value y) { return fold<arith::DivSIOp>(x, y); } ///< of numbers >= 0
   Value rem(Value x, Value y) { return fold<arith::RemSIOp>(x, y); }
   Value min(Value x, Value y) { return fold<arith::MinSIOp>(x, y); }
+  Value max(Value x, Value y) { return fold<arith::MaxSIOp>(x, y); }
 
   /// The lowered form of an index or i1 value.
   Value number(Value original) { return values.lookup(original); }

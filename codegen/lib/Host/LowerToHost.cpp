@@ -145,12 +145,19 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
   FailureOr<Box> source = e.box(op.getSource());
   if (failed(source))
     return failure();
+  // The boxes of an interval lie one behind the other: a copy moves them as one.
+  auto join = [&](Box &box) {
+    if (box.count)
+      box.rowBytes = e.mul(box.count, box.step);
+  };
+  join(*source);
   Value none = e.constant(-1), zero = e.constant(0);
   for (auto [i, range] : llvm::enumerate(op.getDests())) {
     FailureOr<Box> dest = e.box(range);
     if (failed(dest))
       return failure();
     Box from = *source, to = *dest;
+    join(to);
     e.fitScratch({&from, &to});
     SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
     to.append(arguments);
@@ -262,7 +269,10 @@ LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
     return failure();
   // S15: the k-th signal of run e is e*K + k; slots that rotate count the runs of their generation.
   Value runs = slot->generations == 1 ? e.run() : e.div(e.run(), e.constant(slot->generations));
-  Value value = e.add(e.mul(runs, e.constant(slot->perRun)), e.number(op.getValue()));
+  Value wanted = e.number(op.getValue());
+  if (slot->credits)
+    wanted = e.max(e.sub(wanted, e.constant(slot->credits)), e.constant(0));
+  Value value = e.add(e.mul(runs, e.constant(slot->perRun)), wanted);
   call("ncclxrt_wait", {e.constant(id), e.constant(lane), slot->slots, slot->index,
                         slot->count ? slot->count : e.constant(1), value});
   return success();

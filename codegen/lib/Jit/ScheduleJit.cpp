@@ -9,9 +9,9 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
-llvm::Expected<std::unique_ptr<JitModule>> mlir::ncclx::compileSchedule(ModuleOp module,
-                                                                        ArrayRef<JitSymbol> runtime,
-                                                                        const JitOptions &options) {
+llvm::Expected<std::unique_ptr<JitModule>>
+mlir::ncclx::compileSchedule(ModuleOp module, ArrayRef<JitSymbol> runtime,
+                             const NativeOptions &options) {
   std::string unknown;
   for (auto function : module.getOps<FunctionOpInterface>()) {
     bool known = llvm::any_of(

@@ -149,6 +149,8 @@ LogicalResult SlotsOp::verify() {
   auto program = needProgram(*this);
   if (!program || failed(verifyDims(*this, program, getDims(), INT32_MAX)))
     return failure();
+  if ((int64_t)getCredits() < 0) // slots C5
+    return emitOpError("needs credits of at least 0, found ") << (int64_t)getCredits();
   if ((int64_t)getPerRun() < 0) // slots C1
     return emitOpError("needs per_run of at least 0, found ") << (int64_t)getPerRun();
   if ((int64_t)getWriters() < 1) // slots C2

@@ -133,6 +133,7 @@ void Compiler::declare() {
       out.writers = declared.getWriters();
       out.generations = declared.getGenerations();
       out.perRun = declared.getPerRun();
+      out.credits = declared.getCredits();
       out.realisation = static_cast<machine::Slots::Realisation>(declared.getRealisation());
       slots[declared] = schedule.slots.size();
       schedule.slots.push_back(std::move(out));

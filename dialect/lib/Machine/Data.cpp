@@ -385,7 +385,7 @@ bool Executor::enabled(const Lanes &l) {
         decl.perRun >= 0
             ? decl.perRun
             : scanned.signals[range.slots].lookup(Scan::slotKey(range.owner, range.begin + i));
-    if (slot(range, i, w.run).count < k * (w.run / decl.generations) + w.op.k)
+    if (slot(range, i, w.run).count < k * (w.run / decl.generations) + decl.awaited(w.op.k))
       return false;
   }
   return true;

@@ -248,10 +248,11 @@ Stepper::Step Stepper::step(Process &p, LaneState &lane, Queued &q) {
       (void)failResolve(r, who);
       return Step::Failed;
     }
-    int64_t g = schedule.slots[range.slots].generations;
+    const Slots &decl = schedule.slots[range.slots];
+    int64_t g = decl.generations, k = decl.awaited(op.k);
     for (int64_t i = 0; i < range.count; ++i) {
       SlotState &slot = slotState(p, range.slots, q.run % g, range.begin + i);
-      if (slot.count < slot.perRun * (q.run / g) + op.k)
+      if (slot.count < slot.perRun * (q.run / g) + k)
         return Step::Blocked;
     }
   }
@@ -320,7 +321,7 @@ bool Stepper::acquire(Process &p, LaneState &lane, Queued &q, const Who &who) {
   uint32_t index = lane.clock[lane.key] + 1;
   for (int64_t i = 0; i < range.count; ++i) {
     SlotState &slot = slotState(p, range.slots, q.run % decl.generations, range.begin + i);
-    int64_t use = q.run / decl.generations, k = slot.perRun * use + op.k;
+    int64_t use = q.run / decl.generations, k = slot.perRun * use + decl.awaited(op.k);
     if (slot.waiter && slot.waiter != &lane)
       return fail(Verdict::Signal,
                   fmt::format("{}: slot {} is already waited for on lane {}; one lane may wait "

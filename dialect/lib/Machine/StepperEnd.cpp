@@ -64,10 +64,11 @@ bool Stepper::deadlock() {
         next = it->second;
     } else if (SlotRange range; q.op.kind == OpKind::Wait &&
                                 frame.resolve(*q.op.slot, at->first->rank, range) == Resolve::Ok) {
-      int64_t g = schedule.slots[range.slots].generations;
+      const Slots &decl = schedule.slots[range.slots];
+      int64_t g = decl.generations;
       for (int64_t i = 0; i < range.count; ++i) {
         SlotState &slot = slotState(*at->first, range.slots, q.run % g, range.begin + i);
-        int64_t k = slot.perRun * (q.run / g) + q.op.k;
+        int64_t k = slot.perRun * (q.run / g) + decl.awaited(q.op.k);
         if (slot.count >= k)
           continue;
         link += fmt::format(" waits for {} >= {}, which has {}",

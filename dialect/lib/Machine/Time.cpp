@@ -210,7 +210,7 @@ bool Simulator::slotReady(const Instance &instance, double &since, int64_t &by) 
     int64_t perRun = decl.perRun >= 0
                          ? decl.perRun
                          : scanned.signals[range.slots].lookup(Scan::slotKey(process, slot));
-    int64_t k = perRun * use + instance.op.k;
+    int64_t k = perRun * use + decl.awaited(instance.op.k);
     if (k <= 0)
       continue;
     SlotState &state =

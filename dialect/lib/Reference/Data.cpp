@@ -73,14 +73,15 @@ int64_t mlir::ncclx::getDenseBytes(Type type) {
   return elementBytes(elementType(type)) * elementCount(type);
 }
 
-void mlir::ncclx::fillInputs(uint64_t seed, int64_t rank, int64_t argument, Type type, void *data) {
+void mlir::ncclx::fillInputs(uint64_t seed, int64_t rank, int64_t argument, Type type, void *data,
+                             bool exact) {
   Type element = elementType(type);
   int64_t size = elementBytes(element), count = elementCount(type);
   uint64_t stream = splitmix(splitmix(splitmix(seed) ^ uint64_t(rank)) ^ uint64_t(argument));
   uint64_t floats[41] = {};
   auto floating = dyn_cast<FloatType>(element);
   for (int64_t k = 0; k < 41 && floating; ++k)
-    floats[k] = floatBits(floating, double(k - 20) / 10);
+    floats[k] = floatBits(floating, exact ? double(k % 5 - 2) : double(k - 20) / 10);
   for (int64_t i = 0; i < count; ++i) {
     uint64_t drawn = splitmix(stream ^ uint64_t(i)) >> 11;
     uint64_t bits = 0;

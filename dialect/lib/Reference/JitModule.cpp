@@ -1,20 +1,13 @@
 //===- JitModule.cpp - LLVM dialect to code in this process ---------------===//
 #include "ncclx/Reference/JitModule.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Target/LLVMIR/Export.h"
+#include "NativeCode.h"
+
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 
 #include <cstdlib>
-#include <mutex>
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -46,74 +39,21 @@ Error jitError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned level) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = level > 1;
-  tuning.SLPVectorization = level > 1;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  const llvm::OptimizationLevel levels[] = {
-      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
-      llvm::OptimizationLevel::O3};
-  llvm::ModulePassManager passes =
-      level == 0 ? builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0)
-                 : builder.buildPerModuleDefaultPipeline(levels[std::min(level, 3u)]);
-  passes.run(module, modules);
-}
-
 } // namespace
 
 JitModule::JitModule() = default;
 JitModule::~JitModule() = default;
 
 Expected<std::unique_ptr<JitModule>> JitModule::create(ModuleOp module, ArrayRef<JitSymbol> symbols,
-                                                       const JitOptions &options) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
+                                                       const NativeOptions &options) {
+  llvm::Expected<NativeCode> native = makeNativeCode(module, options);
+  if (!native)
+    return native.takeError();
+  std::unique_ptr<llvm::LLVMContext> context = std::move(native->context);
+  std::unique_ptr<llvm::Module> code = std::move(native->module);
 
-  // Not translation's to find: it would stop at the first op it does not know, without its name.
-  Operation *foreign = nullptr;
-  module->walk([&](Operation *op) {
-    if (op != module && !isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect())) {
-      foreign = op;
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  if (foreign)
-    return jitError("the JIT compiles the llvm dialect only, found '" +
-                    foreign->getName().getStringRef() + "'");
-
-  auto context = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, *context);
-  if (!code)
-    return jitError("translation to LLVM IR failed");
-
-  auto target = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!target)
-    return target.takeError();
-  // Strict: even llvm.fmuladd, which may be fused or not, is not fused.
-  target->getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  target->setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(std::min(options.optLevel, 3u)));
-  auto machine = target->createTargetMachine();
-  if (!machine)
-    return machine.takeError();
-  code->setTargetTriple((*machine)->getTargetTriple());
-  code->setDataLayout((*machine)->createDataLayout());
-  optimize(*code, **machine, options.optLevel);
-
-  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(*target)).create();
+  auto jit =
+      llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(native->target)).create();
   if (!jit)
     return jit.takeError();
   llvm::orc::LLJIT &engine = **jit;

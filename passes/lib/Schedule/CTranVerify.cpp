@@ -54,7 +54,10 @@ LogicalResult CTranVerifyPass::verify(ProgramOp program) {
   auto read = readSchedule(program, &ops);
   if (failed(read))
     return failure();
-  const machine::Schedule &schedule = **read;
+  machine::Schedule &schedule = **read;
+  for (machine::Slots &slots : schedule.slots)
+    if (fifoSlots > 0 && slots.credits > fifoSlots)
+      slots.credits = fifoSlots;
 
   auto options =
       remark::RemarkOpts::name("Proof").category("ctran-verify").function(program.getSymName());

@@ -2,13 +2,14 @@
 #include "Equivalence.h"
 
 #include "../Runtime/Harness.h"
-#include "Driver.h"
+#include "CppCarrier.h"
 
 #include "ncclx/Reference/Data.h"
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Topology/Make.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <barrier>
 #include <cstring>
@@ -137,7 +138,8 @@ std::string interpret(Compilation &compilation, const Options &options, Expected
 
 /// One rank's runs; throws what is wrong.
 void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &graph,
-             const Compilation &compilation, const Options &options, const Expected &expected) {
+             const Compilation &compilation, ncclxrtProgram_t program, const Options &options,
+             const Expected &expected) {
   const HostPlan &plan = compilation.plan();
   PlanDescription description(plan, 0);
   auto must = [&](ncclxrtResult_t result) {
@@ -170,7 +172,7 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
       else if (window.role == ctran::WindowRole::Output && window.bytes)
         memset(buffers[w], 0xe7, window.bytes);
     }
-    must(ncclxrtPlanRun(rank.plan, compilation.entry()));
+    must(ncclxrtPlanRun(rank.plan, program));
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role != ctran::WindowRole::Output)
         continue;
@@ -190,6 +192,20 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
   }
 }
 
+/// The schedule as C++, compiled and loaded; the files are gone when this returns.
+llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
+  llvm::SmallString<128> folder;
+  if (std::error_code code = llvm::sys::fs::createUniqueDirectory("ncclx-equivalence", folder))
+    return llvm::errorCodeToError(code);
+  CppOptions options{folder.str().str(), "schedule", ""};
+  llvm::Expected<std::unique_ptr<LoadedCpp>> loaded =
+      failed(writeCpp(compilation, options))
+          ? llvm::createStringError("no C++ can be made of the schedule")
+          : LoadedCpp::create(options, NCCLX_TEST_CXX);
+  llvm::sys::fs::remove_directories(folder);
+  return loaded;
+}
+
 } // namespace
 
 std::string equivalence::check(const GraphText &graph, const std::string &transport,
@@ -203,6 +219,15 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
     order.seed = options.seed * 100 + seed;
     if (ctran::machine::DataResult data = ctran::machine::run(compilation.machine(), order); !data)
       return "adversarial order " + std::to_string(order.seed) + ": " + data.message + "\n";
+  }
+  ncclxrtProgram_t program = compilation.entry();
+  std::unique_ptr<LoadedCpp> loaded;
+  if (options.cpp || getenv("NCCLX_TEST_CPP")) {
+    llvm::Expected<std::unique_ptr<LoadedCpp>> made = loadCpp(compilation);
+    if (!made)
+      return llvm::toString(made.takeError()) + "\n" + compiled.messages;
+    loaded = std::move(*made);
+    program = loaded->program();
   }
   Expected expected;
   if (std::string error = interpret(compilation, options, expected); !error.empty())
@@ -225,7 +250,7 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
         }
         std::string text;
         try {
-          execute(*rank, poisoned, graph, compilation, options, expected);
+          execute(*rank, poisoned, graph, compilation, program, options, expected);
         } catch (const std::exception &e) {
           text = e.what();
           ncclxrtCommAbort(rank->comm, text.c_str()); // the others need not wait

@@ -11,6 +11,7 @@ struct Options {
   int64_t adversarial = 2; ///< orders that the abstract machine tries
   uint64_t seed = 1;
   bool specials = false; ///< NaN, infinities and -0 among the inputs
+  bool cpp = false;      ///< run the C++ carrier instead of the one in this process
 };
 
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in

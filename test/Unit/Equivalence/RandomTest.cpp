@@ -181,16 +181,18 @@ private:
   }
 };
 
-void expectSeeds(uint64_t from, uint64_t to) {
+void expectSeeds(uint64_t from, uint64_t to, bool cpp = false) {
   if (const char *one = getenv("NCCLX_TEST_SEED"))
     from = strtoull(one, nullptr, 10), to = from + 1;
   for (uint64_t seed = from; seed < to; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    expectEqual(Generator(seed).take(), {.seed = seed});
+    expectEqual(Generator(seed).take(), {.seed = seed, .cpp = cpp});
   }
 }
 
 TEST(EquivalenceRandom, Graphs) { expectSeeds(1, 9); }
 TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 45); }
+TEST(EquivalenceRandom, CppCarrier) { expectSeeds(45, 47, /*cpp=*/true); }
+TEST(SlowEquivalenceRandom, CppCarrier) { expectSeeds(47, 57, /*cpp=*/true); }
 
 } // namespace

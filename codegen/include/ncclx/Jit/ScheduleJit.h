@@ -13,7 +13,7 @@ namespace mlir::ncclx {
 /// is an error that names it, whatever the process may hold under that name. `module` is not
 /// changed. What cannot be lowered is a diagnostic at its op, and an error here.
 llvm::Expected<std::unique_ptr<JitModule>>
-compileSchedule(ModuleOp module, ArrayRef<JitSymbol> runtime, const JitOptions &options = {});
+compileSchedule(ModuleOp module, ArrayRef<JitSymbol> runtime, const NativeOptions &options = {});
 
 } // namespace mlir::ncclx
 #endif // NCCLX_JIT_SCHEDULEJIT_H

@@ -154,7 +154,9 @@ def CTran_SlotsOp : CTran_Op<"slots", [HasParent<"ProgramOp">,
   let summary = "Declare monotone 64-bit counters (S14)";
   let description = [{
     `dims` is the index space (empty: one counter); `per_run` is K, the number of signals each slot
-    receives in one run, which every wait value counts in (S15); the prover checks it.
+    receives in one run, which every wait value counts in (S15); the prover checks it. `credits` makes
+    a queue of them: a wait for k holds when all but the last `credits` of the first k signals of this
+    run are there, so that as many may be on their way.
 
     ```mlir
     %data = ctran.slots "c0.data" ["x" = 8] per_run 1
@@ -163,12 +165,13 @@ def CTran_SlotsOp : CTran_Op<"slots", [HasParent<"ProgramOp">,
   let arguments = (ins StrAttr:$sym, CTran_DimArrayAttr:$dims, I64Attr:$per_run,
     DefaultValuedAttr<I64Attr, "1">:$writers,
     DefaultValuedAttr<I64Attr, "1">:$generations,
+    DefaultValuedAttr<I64Attr, "0">:$credits,
     DefaultValuedAttr<CTran_ScopeAttr, "::mlir::ctran::SlotScope::System">:$scope,
     DefaultValuedAttr<CTran_RealisationAttr, "::mlir::ctran::Realisation::Counter">:$realisation);
   let results = (outs CTran_SlotsType:$result);
   let assemblyFormat = [{
     $sym custom<Dims>($dims) `per_run` $per_run (`writers` $writers^)? (`generations` $generations^)?
-    (`scope` `` $scope^)? (`realisation` `` $realisation^)? attr-dict
+    (`credits` $credits^)? (`scope` `` $scope^)? (`realisation` `` $realisation^)? attr-dict
   }];
   let hasVerifier = 1;
 }

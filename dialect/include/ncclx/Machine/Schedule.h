@@ -10,6 +10,7 @@
 
 #include "ncclx/Machine/Layout.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -163,6 +164,10 @@ struct Slots {
   /// Signals that a run adds to each slot it uses (K of S15); -1: counted from the stream. A wait
   /// for k in the i-th run that uses the slot's generation waits for i*K + k.
   int64_t perRun = -1;
+  /// A wait for k of them is one for max(0, k - credits): as many may be on their way.
+  int64_t credits = 0;
+  /// The k of S15 that a wait for `k` means.
+  int64_t awaited(int64_t k) const { return credits ? std::max<int64_t>(0, k - credits) : k; }
   enum class Realisation : uint8_t {
     Counter,
     Inband,

@@ -18,8 +18,10 @@ int64_t getDenseBytes(Type type);
 ///   floats:   k/10 rounded to the type, k uniform in -20..20: small, and sums depend on their
 ///   order integers: uniform in -100..100 (so that sums of a few millions do not wrap in 32 bits)
 ///   index:    0; i1: 0 or 1
+/// `exact`: floats are whole numbers in -2..2, so that no order changes a sum of a few of them.
 /// Every rank draws the same if `rank` is the same: pass 0 for an argument that is uniform.
-void fillInputs(uint64_t seed, int64_t rank, int64_t argument, Type type, void *data);
+void fillInputs(uint64_t seed, int64_t rank, int64_t argument, Type type, void *data,
+                bool exact = false);
 
 /// How two values of one type differ, bit by bit; two NaNs are equal whatever they carry.
 struct Comparison {

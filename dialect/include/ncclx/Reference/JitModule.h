@@ -2,9 +2,7 @@
 #ifndef NCCLX_REFERENCE_JITMODULE_H
 #define NCCLX_REFERENCE_JITMODULE_H
 
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Support/LLVM.h"
-#include "llvm/Support/Error.h"
+#include "ncclx/Reference/ObjectCode.h"
 
 #include <memory>
 #include <string>
@@ -22,11 +20,6 @@ struct JitSymbol {
   void *address = nullptr;
 };
 
-struct JitOptions {
-  /// 0 to 3, as clang's -O.
-  unsigned optLevel = 3;
-};
-
 /// Machine code of one module. Movable between threads; lookup() and the code itself may be used by
 /// any number of threads at once. The code lives as long as the object.
 class JitModule {
@@ -35,7 +28,7 @@ public:
   /// come before the process's own; every declaration that neither knows is named in the error.
   /// All code is compiled before this returns.
   static llvm::Expected<std::unique_ptr<JitModule>>
-  create(ModuleOp module, ArrayRef<JitSymbol> symbols = {}, const JitOptions &options = {});
+  create(ModuleOp module, ArrayRef<JitSymbol> symbols = {}, const NativeOptions &options = {});
 
   /// The address of a function the module defines.
   llvm::Expected<void *> lookup(StringRef name) const;

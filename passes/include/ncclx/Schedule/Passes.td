@@ -27,6 +27,8 @@ def CTranVerify : Pass<"ctran-verify"> {
         clEnumValN(::mlir::ctran::machine::ProofMode::AllRanks, "all", "all ranks"))}]>,
     Option<"depth", "depth", "int64_t", /*default=*/"0",
       "ops that a lane holds before its issuer blocks; 0: unbounded">,
+    Option<"fifoSlots", "fifo-slots", "int64_t", /*default=*/"0",
+      "places of every queue, that is credits of slots that have some; 0: as declared">,
     Option<"budget", "budget", "int64_t", /*default=*/"16000000",
       "ops stepped before the verdict is undecided">,
     Option<"undecided", "undecided", "::mlir::ctran::UndecidedAs",

@@ -92,7 +92,7 @@ static ArrayAttr dimArray(OpBuilder &builder, ArrayRef<DimAttr> dims) {
 
 Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun) {
   return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
-                         dimArray(builder, dims), perRun, 1, 1, SlotScope::System,
+                         dimArray(builder, dims), perRun, 1, 1, 0, SlotScope::System,
                          Realisation::Counter);
 }
 

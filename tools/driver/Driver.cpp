@@ -12,6 +12,7 @@
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Transforms/Passes.h"
 
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -207,6 +208,11 @@ LogicalResult Compilation::lowerForHost() {
     return failure();
   for (auto function : kernels->getOps<func::FuncOp>())
     function.setPublic();
+  // What a kernel allocates for itself ends with it.
+  PassManager free(&context);
+  bufferization::buildBufferDeallocationPipeline(free);
+  if (failed(free.run(*kernels)))
+    return failure();
   return lowerComputeToLLVM(*kernels);
 }
 

@@ -42,3 +42,18 @@ if os.path.exists(os.path.join(static, "ncclx-run")) and not lit_config.params.g
 config.substitutions.append(("%static", static))
 if os.geteuid() == 0:
     config.available_features.add("root")
+
+# Debian's mlir-opt takes the plug-in, which a build with static MLIR does not have.
+plugin = os.path.join(config.ncclx_obj_root, "lib", "NCCLXPlugin.so")
+if os.path.exists(plugin):
+    config.available_features.add("plugin")
+config.substitutions.append(("%plugin", plugin))
+# The C library travels from the static build; without it, the one of this build is tested.
+c_library_build = next(
+    (build for build in (os.path.join(config.ncclx_src_root, "build-static"), config.ncclx_obj_root)
+     if os.path.exists(os.path.join(build, "lib", "libncclxc.so"))), None)
+if c_library_build:
+    config.available_features.add("c-library")
+config.substitutions.append(("%c_library_build", c_library_build or ""))
+if os.path.exists(os.path.join(config.ncclx_tools_dir, "ncclx-bench-openmpi")) and shutil.which("mpirun"):
+    config.available_features.add("openmpi")

@@ -20,6 +20,7 @@ llvm_config.with_environment("PATH", config.ncclx_tools_dir, append_path=True)
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%ncclx_src", config.ncclx_src_root))
 config.substitutions.append(("%ncclx_obj", config.ncclx_obj_root))
+config.substitutions.append(("%fake_nvml", os.path.join(config.ncclx_obj_root, "lib", "libfake_nvml.so")))
 config.substitutions.append(("%cxx", config.cxx))
 config.substitutions.append(("%llvm_include", config.llvm_include_dir.split(";")[0]))
 # What takes long says REQUIRES: slow; `test/run --quick` leaves it out.
@@ -41,3 +42,18 @@ if os.path.exists(os.path.join(static, "ncclx-run")) and not lit_config.params.g
 config.substitutions.append(("%static", static))
 if os.geteuid() == 0:
     config.available_features.add("root")
+
+# Debian's mlir-opt takes the plug-in, which a build with static MLIR does not have.
+plugin = os.path.join(config.ncclx_obj_root, "lib", "NCCLXPlugin.so")
+if os.path.exists(plugin):
+    config.available_features.add("plugin")
+config.substitutions.append(("%plugin", plugin))
+# The C library travels from the static build; without it, the one of this build is tested.
+c_library_build = next(
+    (build for build in (os.path.join(config.ncclx_src_root, "build-static"), config.ncclx_obj_root)
+     if os.path.exists(os.path.join(build, "lib", "libncclxc.so"))), None)
+if c_library_build:
+    config.available_features.add("c-library")
+config.substitutions.append(("%c_library_build", c_library_build or ""))
+if os.path.exists(os.path.join(config.ncclx_tools_dir, "ncclx-bench-openmpi")) and shutil.which("mpirun"):
+    config.available_features.add("openmpi")

@@ -44,6 +44,18 @@ template <typename Body> static ncclxrtResult_t withPlan(ncclxrtPlan_t plan, Bod
   return guarded([&] { return plan->plan->comm.remember(guarded(body)); }).code();
 }
 
+Status ncclxrt::makeComm(const Comm::Config &config, ncclxrtComm_t *comm) {
+  *comm = nullptr;
+  auto made = std::make_unique<ncclxrtComm>(config);
+  Status s = guarded([&] { return made->init(); });
+  if (!s.ok()) {
+    made->fail(s); // the others may wait for this rank
+    return made->failureStatus();
+  }
+  *comm = made.release();
+  return {};
+}
+
 extern "C" {
 
 int32_t ncclxrtVersion(void) { return NCCLXRT_ABI_VERSION; }
@@ -94,14 +106,7 @@ ncclxrtResult_t ncclxrtCommInit(const ncclxrtCommConfig_t *config, ncclxrtComm_t
     Comm::Config resolved;
     if (Status s = Comm::resolve(config, resolved); !s.ok())
       return s;
-    auto made = std::make_unique<ncclxrtComm>(resolved);
-    Status s = guarded([&] { return made->init(); });
-    if (!s.ok()) {
-      made->fail(s); // the others may wait for this rank
-      return made->failureStatus();
-    }
-    *comm = made.release();
-    return {};
+    return makeComm(resolved, comm);
   }));
 }
 

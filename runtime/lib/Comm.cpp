@@ -87,38 +87,50 @@ Status Comm::resolve(const ncclxrtCommConfig_t *source, Config &config) {
 
 Comm::Comm(Config c) : config(std::move(c)), policy(WaitPolicy::forRanks(config.nranks)) {}
 
+Status Comm::startServer(Address &address) {
+  Fd listener;
+  if (Status s = listenOn(address, listener); !s.ok())
+    return error(s.code(), "rank 0 cannot host the rendezvous: {}", s.text());
+  server = std::make_unique<Server>(std::move(listener), config.nranks, config.job);
+  serverThread = std::thread([this] {
+    while (!serverStop)
+      server->poll(nowNs() + 10 * nsPerMs);
+    // The others may still have to hear why the job failed.
+    server->closeListener();
+    for (int64_t end = nowNs() + 500 * nsPerMs; !server->idle() && nowNs() < end;)
+      server->poll(nowNs() + 10 * nsPerMs);
+  });
+  return {};
+}
+
 Status Comm::init() {
-  Address address;
-  if (Status s = Address::parse(config.rendezvous, address); !s.ok())
-    return s;
-  if (config.rank == 0 && !config.external) {
-    Fd listener;
-    if (Status s = listenOn(address, listener); !s.ok())
-      return error(s.code(), "rank 0 cannot host the rendezvous: {}", s.text());
-    server = std::make_unique<Server>(std::move(listener), config.nranks, config.job);
-    serverThread = std::thread([this] {
-      while (!serverStop)
-        server->poll(nowNs() + 10 * nsPerMs);
-      // The others may still have to hear why the job failed.
-      server->closeListener();
-      for (int64_t end = nowNs() + 500 * nsPerMs; !server->idle() && nowNs() < end;)
-        server->poll(nowNs() + 10 * nsPerMs);
-    });
-  }
+  Control::Owner owner{[this](Status reason) { failFrom(reason, /*local=*/false); },
+                       [this] {
+                         return RankState{place.phase.load(std::memory_order_relaxed),
+                                          place.plan.load(std::memory_order_relaxed),
+                                          place.run.load(std::memory_order_relaxed),
+                                          place.op.load(std::memory_order_relaxed)};
+                       },
+                       [this](const RankState &state) { return describePlace(state); }};
   Control::Config plan{config.rank, config.nranks,    config.job,
-                       address,     !config.external, config.timeoutNs};
-  plane = std::make_unique<Control>(
-      plan, [this](Status reason) { failFrom(reason, /*local=*/false); },
-      [this] {
-        return RankState{
-            place.phase.load(std::memory_order_relaxed), place.plan.load(std::memory_order_relaxed),
-            place.run.load(std::memory_order_relaxed), place.op.load(std::memory_order_relaxed)};
-      });
+                       {},          !config.external, config.timeoutNs};
+  if (config.makeControl) {
+    plane = config.makeControl(plan, owner);
+  } else {
+    if (Status s = Address::parse(config.rendezvous, plan.server); !s.ok())
+      return s;
+    if (config.rank == 0 && !config.external)
+      if (Status s = startServer(plan.server); !s.ok())
+        return s;
+    plane = std::make_unique<SocketControl>(plan, owner);
+  }
   if (Status s = plane->connect(); !s.ok())
     return s;
-  link = config.transport == "shm" ? makeShmTransport(*this) : makeTcpTransport(*this);
+  link = config.makeTransport        ? config.makeTransport(*this)
+         : config.transport == "shm" ? makeShmTransport(*this)
+                                     : makeTcpTransport(*this);
   std::string contact;
-  if (Status s = link->open(plane->local().ip, contact); !s.ok())
+  if (Status s = link->open(plane->localIp(), contact); !s.ok())
     return s;
   std::vector<std::string> contacts;
   if (Status s = plane->join(config.transport + "\n" + contact, contacts); !s.ok())
@@ -137,13 +149,21 @@ Status Comm::leave() {
   if (failure() != ncclxrtSuccess)
     return {}; // said already
   place.phase = RankState::Meeting;
+  if (Status s = link->drain(); !s.ok()) {
+    fail(s);
+    return failureStatus();
+  }
   std::vector<std::string> nothing;
-  Status s = link->drain();
+  return meet("leave", "all ranks to leave", "", nothing);
+}
+
+Status Comm::meet(const char *kind, const std::string &what, std::string part,
+                  std::vector<std::string> &parts) {
+  Status s = plane->gather(kind, what, std::move(part), parts);
   if (s.ok())
-    s = plane->gather("all ranks to leave", "", nothing);
-  if (s.ok())
-    return {};
+    return s;
   fail(s);
+  addPlace(fmt::format("rank {}, waiting for {}", config.rank, what));
   return failureStatus();
 }
 
@@ -233,23 +253,25 @@ size_t Comm::planCountAlive() {
 std::string Comm::describeOthers() {
   if (config.nranks == 1)
     return "there is no other rank";
-  return plane->describeOthers(-1, [this](const RankState &state) -> std::string {
-    std::string op;
-    {
-      std::lock_guard lock(mutex);
-      for (Plan *plan : plans)
-        if (plan->isPlan(state.plan))
-          op = plan->opName(state.op);
-    }
-    switch (state.phase) {
-    case RankState::Working:
-      return fmt::format("in run {} at op {}", state.run, op);
-    case RankState::Waiting:
-      return fmt::format("waiting in run {} at op {}", state.run, op);
-    case RankState::Meeting:
-      return "in prepare or destroy";
-    default:
-      return "alive, but in no run";
-    }
-  });
+  return plane->describeOthers(-1);
+}
+
+std::string Comm::describePlace(const RankState &state) {
+  std::string op;
+  {
+    std::lock_guard lock(mutex);
+    for (Plan *plan : plans)
+      if (plan->isPlan(state.plan))
+        op = fmt::format("{} of plan '{}'", plan->opName(state.op), plan->name());
+  }
+  switch (state.phase) {
+  case RankState::Working:
+    return fmt::format("in run {} at op {}", state.run, op);
+  case RankState::Waiting:
+    return fmt::format("waiting in run {} at op {}", state.run, op);
+  case RankState::Meeting:
+    return "in prepare or destroy";
+  default:
+    return "alive, but in no run";
+  }
 }

@@ -19,6 +19,9 @@ public:
     bool external = false; // who serves
     std::string transport = "shm", rendezvous, job;
     int64_t timeoutNs = 0;
+    /// What stands in for the control plane and the transport that `transport` names (tests).
+    std::function<std::unique_ptr<Control>(Control::Config, Control::Owner)> makeControl;
+    std::function<std::unique_ptr<Transport>(Comm &)> makeTransport;
   };
   /// Fills what the caller left out from the environment.
   static Status resolve(const ncclxrtCommConfig_t *source, Config &config);
@@ -35,7 +38,10 @@ public:
   /// Of the calling thread.
   WaitPolicy &waitPolicy() { return policy; }
   Transport &transport() { return *link; }
-  Control &control() { return *plane; }
+  /// An all-gather of the control plane. Ranks that come to steps of different `kind` fail the job;
+  /// so does a passed deadline.
+  Status meet(const char *kind, const std::string &what, std::string part,
+              std::vector<std::string> &parts);
 
   /// The result of the job's failure, or success. Cheap: every call asks.
   ncclxrtResult_t failure() const {
@@ -66,6 +72,8 @@ public:
 
 private:
   void failFrom(const Status &reason, bool local);
+  Status startServer(Address &address);
+  std::string describePlace(const RankState &state);
   Config config;
   WaitPolicy policy;
   std::unique_ptr<Server> server;
@@ -81,6 +89,9 @@ private:
   std::set<Plan *> plans;
   int64_t planCount = 0;
 };
+
+/// ncclxrtCommInit after the configuration has been read. On failure *comm is null.
+Status makeComm(const Comm::Config &config, ncclxrtComm_t *comm);
 
 } // namespace ncclxrt
 

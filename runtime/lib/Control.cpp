@@ -10,19 +10,18 @@
 
 using namespace ncclxrt;
 
-Control::Control(Config config, std::function<void(Status)> onAbort,
-                 std::function<RankState()> state)
-    : config(std::move(config)), onAbort(std::move(onAbort)), state(std::move(state)),
-      wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), reports(this->config.nranks) {}
+SocketControl::SocketControl(Config config, Owner owner)
+    : Control(std::move(config), std::move(owner)), wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reports(size_t(this->config.nranks)) {}
 
-Control::~Control() {
+SocketControl::~SocketControl() {
   stopping = true;
   wake();
   if (thread.joinable())
     thread.join();
 }
 
-void Control::wake() {
+void SocketControl::wake() {
   uint64_t one = 1;
   (void)!write(wakeup.get(), &one, sizeof(one));
   // Taking the lock orders this with a gather that has just looked and is about to sleep.
@@ -32,7 +31,7 @@ void Control::wake() {
   changed.notify_all();
 }
 
-Status Control::connect() {
+Status SocketControl::connect() {
   int64_t deadline = nowNs() + config.timeoutNs;
   Status last;
   for (;;) {
@@ -52,7 +51,7 @@ Status Control::connect() {
                last.text());
 }
 
-Status Control::join(const std::string &contact, std::vector<std::string> &contacts) {
+Status SocketControl::join(const std::string &contact, std::vector<std::string> &contacts) {
   if (!wakeup)
     return systemError("eventfd");
   {
@@ -74,17 +73,24 @@ Status Control::join(const std::string &contact, std::vector<std::string> &conta
   return await("the rendezvous", 0, contacts);
 }
 
-Status Control::gather(const std::string &what, std::string part, std::vector<std::string> &parts) {
+Status SocketControl::gather(const std::string &kind, const std::string &what, std::string part,
+                             std::vector<std::string> &parts) {
   int64_t number;
   {
     std::lock_guard lock(mutex);
     number = sequence++;
-    stream->send(Writer().put(Message::Gather).put(number).put(std::string_view(part)).take());
+    stream->send(Writer()
+                     .put(Message::Gather)
+                     .put(number)
+                     .put(std::string_view(kind))
+                     .put(std::string_view(part))
+                     .take());
   }
   return await(what, number, parts);
 }
 
-Status Control::await(const std::string &what, int64_t number, std::vector<std::string> &parts) {
+Status SocketControl::await(const std::string &what, int64_t number,
+                            std::vector<std::string> &parts) {
   auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(config.timeoutNs);
   {
     std::unique_lock lock(mutex);
@@ -96,11 +102,10 @@ Status Control::await(const std::string &what, int64_t number, std::vector<std::
     if (failed)
       return Status(ncclxrtAborted, ""); // the communicator holds the reason
   }
-  return error(ncclxrtTimeout, "rank {}: waited {} ms for {}; {}", config.rank,
-               config.timeoutNs / nsPerMs, what, describeOthers(number, nullptr));
+  return missed(what, number);
 }
 
-void Control::sendAbort(const Status &reason) {
+void SocketControl::sendAbort(const Status &reason) {
   failed = true;
   std::lock_guard lock(mutex);
   if (stream)
@@ -112,7 +117,7 @@ void Control::sendAbort(const Status &reason) {
   changed.notify_all();
 }
 
-void Control::leave() {
+void SocketControl::leave() {
   stopping = true;
   std::lock_guard lock(mutex);
   if (stream) {
@@ -121,13 +126,13 @@ void Control::leave() {
   }
 }
 
-void Control::loop() {
+void SocketControl::loop() {
   int64_t interval = beatNs(config.timeoutNs), next = 0;
   int fd = stream->fd();
   while (!stopping) {
     if (int64_t now = nowNs(); now >= next) {
       next = now + interval;
-      RankState current = state();
+      RankState current = owner.state();
       std::lock_guard lock(mutex);
       if (!stream->wantsWrite())
         stream->send(Writer().put(Message::Beat).put(current).take());
@@ -166,16 +171,16 @@ void Control::loop() {
     if (!open && !stopping) {
       failed = true;
       if (config.serverIsRank0)
-        onAbort(error(ncclxrtPeerFailed,
-                      "rank 0, which hosts the rendezvous, died or ended without leaving"));
+        owner.onAbort(error(ncclxrtPeerFailed,
+                            "rank 0, which hosts the rendezvous, died or ended without leaving"));
       else
-        onAbort(error(ncclxrtPeerFailed, "the launcher's rendezvous server ended"));
+        owner.onAbort(error(ncclxrtPeerFailed, "the launcher's rendezvous server ended"));
       return;
     }
   }
 }
 
-bool Control::handle(const std::string &message) {
+bool SocketControl::handle(const std::string &message) {
   Reader reader(message);
   switch (Message(reader.get<uint8_t>())) {
   case Message::Beats: {
@@ -198,26 +203,35 @@ bool Control::handle(const std::string &message) {
   case Message::Reject: {
     auto code = ncclxrtResult_t(reader.get<int32_t>());
     failed = true;
-    onAbort(Status(code, reader.text()));
+    owner.onAbort(Status(code, reader.text()));
     return false;
   }
   default:
     failed = true;
-    onAbort(error(ncclxrtInternalError, "the rendezvous server sent a message of unknown kind"));
+    owner.onAbort(
+        error(ncclxrtInternalError, "the rendezvous server sent a message of unknown kind"));
     return false;
   }
 }
 
-std::string Control::describeOthers(int64_t missingGather,
-                                    const std::function<std::string(const RankState &)> &place) {
-  // Copied, for `place` may take the communicator's lock, inside which ours is taken elsewhere.
+void SocketControl::snapshot(std::vector<RankReport> &last, int64_t &silenceNs) {
+  std::lock_guard lock(mutex);
+  last = reports;
+  silenceNs = nowNs() - reportsNs;
+}
+
+//===- What is said of the others -----------------------------------------===//
+
+Status Control::missed(const std::string &what, int64_t gather) {
+  return error(ncclxrtTimeout, "rank {}: waited {} ms for {}; {}", config.rank,
+               config.timeoutNs / nsPerMs, what, describeOthers(gather));
+}
+
+std::string Control::describeOthers(int64_t missingGather) {
+  // A copy, for the owner may take the communicator's lock, inside which ours is taken elsewhere.
   std::vector<RankReport> reports;
   int64_t silence;
-  {
-    std::lock_guard lock(mutex);
-    reports = this->reports;
-    silence = nowNs() - reportsNs;
-  }
+  snapshot(reports, silence);
   // Long enough that a loaded machine does not make a live rank look dead, short enough that a rank
   // that stopped when the wait began is told by its end.
   int64_t stale = std::clamp<int64_t>(config.timeoutNs / 4, 50 * nsPerMs, 2000 * nsPerMs);
@@ -229,6 +243,7 @@ std::string Control::describeOthers(int64_t missingGather,
                          config.serverIsRank0 ? "rank 0, which hosts the rendezvous,"
                                               : "the launcher's rendezvous server",
                          silence / nsPerMs);
+  const RankState mine = owner.state();
   std::string never, silent, absent, busy, waiting;
   auto add = [](std::string &list, const std::string &item) {
     list += (list.empty() ? "" : ", ") + item;
@@ -238,18 +253,19 @@ std::string Control::describeOthers(int64_t missingGather,
       continue;
     const RankReport &report = reports[rank];
     std::string name = fmt::format("rank {}", rank);
-    std::string where = place ? place(report.state) : "";
+    std::string where = owner.place(report.state);
     if (report.ageNs == RankReport::neverJoined)
       add(never, name);
     else if (report.ageNs > stale)
       add(silent, fmt::format("{} (for {} ms{})", name, (report.ageNs + silence) / nsPerMs,
-                              where.empty() ? "" : "; last " + where));
+                              "; last " + where));
     else if (report.ageNs == RankReport::left)
       add(busy, name + " has left");
     else if (missingGather >= 0) {
       if (report.gathers <= missingGather)
-        add(absent, name);
-    } else if (report.state.phase != RankState::Waiting)
+        add(absent, name + " (" + where + ")");
+    } else if (report.state.phase != RankState::Waiting || report.state.plan != mine.plan ||
+               report.state.run != mine.run)
       add(busy, name + " is " + where);
     else
       add(waiting, name + " is " + where);

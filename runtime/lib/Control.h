@@ -26,7 +26,7 @@ namespace ncclxrt {
 enum class Message : uint8_t { Hello = 1, Beat, Gather, Abort, Bye, Reject, Beats, Gathered };
 
 /// First word of a Hello: other programs that find the port are turned away.
-constexpr uint64_t helloMagic = 0x3174727863636e63; // "cnccxrt1"
+constexpr uint64_t helloMagic = 0x3274727863636e63; // "cnccxrt2"
 
 /// What a rank is doing, as its heartbeat tells.
 struct RankState {
@@ -73,7 +73,7 @@ private:
   };
   void handle(Client &client, const std::string &message);
   void hello(Client &client, class Reader &reader);
-  void gather(int rank, int64_t sequence, std::string part);
+  void gather(int rank, int64_t sequence, const std::string &kind, std::string part);
   void lost(Client &client);
   void abort(ncclxrtResult_t code, const std::string &text);
   void broadcast(const std::string &message, bool droppable = false);
@@ -85,6 +85,8 @@ private:
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Member> members;
   std::vector<std::optional<std::string>> parts; // of the all-gather under way
+  std::string partsKind;                         // what the first of them came for
+  int firstRank = -1;
   int64_t sequence = 0;
   int64_t intervalNs, nextBeatNs = 0;
   std::string abortMessage; // not empty: the job has failed
@@ -100,39 +102,67 @@ public:
     bool serverIsRank0;
     int64_t timeoutNs;
   };
-  /// `onAbort` is called on the control thread, at most once; `state` from it for each beat.
-  Control(Config config, std::function<void(Status)> onAbort, std::function<RankState()> state);
-  ~Control();
+  /// What the plane needs of its communicator.
+  struct Owner {
+    std::function<void(Status)> onAbort; ///< a failure elsewhere; at most once, on any thread
+    std::function<RankState()> state;    ///< for each beat
+    std::function<std::string(const RankState &)> place; ///< where in its plans a rank is
+  };
+  Control(Config config, Owner owner) : config(std::move(config)), owner(std::move(owner)) {}
+  virtual ~Control() = default;
 
-  /// Connects, says hello, and returns when all ranks have: their contacts in order of rank.
-  /// `aborted` tells of a failure elsewhere.
-  Status join(const std::string &contact, std::vector<std::string> &contacts);
-  /// This end's address of the connection: where other machines can reach this one.
-  Status connect();
-  Address local() const { return localAddress(stream->fd()); }
-
-  /// All ranks' parts, in order of rank. `what` names the step for messages.
-  Status gather(const std::string &what, std::string part, std::vector<std::string> &parts);
+  virtual Status connect() = 0;
+  /// This machine as the rendezvous reaches it; once connected.
+  virtual uint32_t localIp() const = 0;
+  /// Says hello, and returns when all ranks have: their contacts in order of rank.
+  virtual Status join(const std::string &contact, std::vector<std::string> &contacts) = 0;
+  /// All ranks' parts, in order of rank. All must come to a step of the same `kind`; `what` names
+  /// it for messages.
+  virtual Status gather(const std::string &kind, const std::string &what, std::string part,
+                        std::vector<std::string> &parts) = 0;
   /// Tells the others that this rank has failed.
-  void sendAbort(const Status &reason);
+  virtual void sendAbort(const Status &reason) = 0;
   /// Says goodbye: the end of the connection is then no failure.
-  void leave();
+  virtual void leave() = 0;
   /// Wakes a gather, after the communicator has failed.
-  void wake();
+  virtual void wake() = 0;
 
   /// What is known of the other ranks, for the message of a passed deadline: those never heard
-  /// from, stopped, or busy elsewhere. `opName` names an op of a plan.
-  std::string describeOthers(int64_t missingGather,
-                             const std::function<std::string(const RankState &)> &place);
+  /// from, stopped, or busy elsewhere; or those that an all-gather misses (-1: none is meant).
+  std::string describeOthers(int64_t missingGather);
+
+protected:
+  /// The last reports of all ranks, and how long ago they came.
+  virtual void snapshot(std::vector<RankReport> &reports, int64_t &silenceNs) = 0;
+  /// The error of a gather whose deadline has passed.
+  Status missed(const std::string &what, int64_t gather);
+
+  Config config;
+  Owner owner;
+};
+
+/// The one over sockets: a connection to the server and a thread that listens to it and beats.
+class SocketControl : public Control {
+public:
+  SocketControl(Config config, Owner owner);
+  ~SocketControl() override;
+  Status connect() override;
+  uint32_t localIp() const override { return localAddress(stream->fd()).ip; }
+  Status join(const std::string &contact, std::vector<std::string> &contacts) override;
+  Status gather(const std::string &kind, const std::string &what, std::string part,
+                std::vector<std::string> &parts) override;
+  void sendAbort(const Status &reason) override;
+  void leave() override;
+  void wake() override;
+
+protected:
+  void snapshot(std::vector<RankReport> &reports, int64_t &silenceNs) override;
 
 private:
   void loop();
   bool handle(const std::string &message);
   Status await(const std::string &what, int64_t sequence, std::vector<std::string> &parts);
 
-  Config config;
-  std::function<void(Status)> onAbort;
-  std::function<RankState()> state;
   Fd wakeup;
   std::thread thread;
   std::atomic<bool> stopping{false}, failed{false};

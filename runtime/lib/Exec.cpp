@@ -251,7 +251,9 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
     int64_t deadline = 0; // set by the first slot that must sleep
     for (int64_t i = 0; i < count; ++i) {
       Slot &slot = own->slot(first + i);
-      if (waitFor(slot, uint64_t(value), comm.timeoutNs(), deadline, comm.waitPolicy()))
+      if (slot.value.load(std::memory_order_acquire) >= uint64_t(value) ||
+          comm.transport().await(slot, uint64_t(value), comm.timeoutNs(), deadline,
+                                 comm.waitPolicy()))
         continue;
       return fail(ncclxrtTimeout,
                   fmt::format("waited {} ms for slots '{}'[{}] >= {}, found {}; {}",

@@ -45,8 +45,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
   std::vector<std::string> parts, offers, manifests;
   std::vector<Reader> readers;
   const std::string what = fmt::format("all ranks to prepare plan '{}'", s.name);
-  if (Status g = comm.control().gather(what, writer.take(), parts); !g.ok())
-    return comm.fail(g), comm.failureStatus();
+  if (Status g = comm.meet("prepare", what, writer.take(), parts); !g.ok())
+    return g;
   if (Status f = firstFailure(s.name, parts, readers); !f.ok())
     return f;
   for (Reader &reader : readers) {
@@ -60,8 +60,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
   Writer second;
   putStatus(second, mine);
   readers.clear();
-  if (Status g = comm.control().gather(what, second.take(), parts); !g.ok())
-    return comm.fail(g), comm.failureStatus();
+  if (Status g = comm.meet("attach", what, second.take(), parts); !g.ok())
+    return g;
   if (Status f = firstFailure(s.name, parts, readers); !f.ok())
     return f;
   plan->own->closeFile();
@@ -104,7 +104,11 @@ void Plan::abortSlots() {
 }
 
 ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {
-  running = true;
+  struct Running { // also when the program throws, which the caller turns into an error
+    bool &flag;
+    explicit Running(bool &flag) : flag(flag) { flag = true; }
+    ~Running() { flag = false; }
+  } guard(running);
   ++runNumber;
   step = 0;
   currentOp = -1;
@@ -120,7 +124,6 @@ ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {
   if (status != 0 && comm.failure() == ncclxrtSuccess)
     fail(ncclxrtAborted, fmt::format("the program ended with status {}", status));
   comm.place.phase.store(RankState::Idle, std::memory_order_relaxed);
-  running = false;
   if (status == 0)
     return ncclxrtSuccess;
   comm.addPlace(describePlace());

@@ -26,6 +26,7 @@ public:
   const ncclxrtTraceEvent_t *traceEvents() const { return trace.data(); }
   size_t traceCount() const { return size_t(traceSize); }
   void clearTrace() { traceSize = 0; }
+  const std::string &name() const { return shape.name; }
   std::string opName(int64_t op) const;
   bool isPlan(int64_t number) const { return number == id; }
 

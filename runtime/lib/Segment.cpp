@@ -42,9 +42,10 @@ WaitPolicy WaitPolicy::forRanks(int ranksHere) {
   cpu_set_t set;
   int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   WaitPolicy policy;
-  if (ranksHere > cores)
-    policy.most = policy.least;
-  policy.budget = policy.most;
+  // Longer than a sleeper takes to wake (50 to 100 us on a virtual machine whose core has halted):
+  // else two ranks that once slept would go on to, each asleep when the other's signal comes.
+  if (ranksHere <= cores)
+    policy.budget = policy.most = 8000;
   return policy;
 }
 
@@ -65,7 +66,7 @@ bool ncclxrt::waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &de
   for (int i = 0; i < polls; ++i) {
     relax();
     if (reached()) {
-      policy.budget = std::min(policy.most, policy.budget * 2);
+      policy.budget = policy.most;
       return true;
     }
   }

@@ -35,9 +35,9 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Slot) == 64);
 /// while the signaller runs on another core, and a loss while it waits for this one, so that the
 /// number of polls follows what they have brought of late.
 struct WaitPolicy {
-  int least = 20, most = 200; // polls, with a pause between
-  int budget = 200;           // the polls of the next wait
-  unsigned waits = 0;         // every now and then one tries the most, to notice better times
+  int least = 20, most = 20; // polls, with a pause between
+  int budget = 20;           // the polls of the next wait
+  unsigned waits = 0;        // every now and then one tries the most, to notice better times
   /// By whether the ranks of this machine have a core each.
   static WaitPolicy forRanks(int ranksHere);
 };

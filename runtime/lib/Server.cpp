@@ -71,7 +71,8 @@ void Server::handle(Client &client, const std::string &message) {
     break;
   case Message::Gather: {
     auto number = reader.get<int64_t>();
-    gather(client.rank, number, reader.text());
+    std::string step = reader.text();
+    gather(client.rank, number, step, reader.text());
     break;
   }
   case Message::Abort: {
@@ -107,9 +108,11 @@ void Server::hello(Client &client, Reader &reader) {
     return reject(
         ncclxrtInvalidArgument,
         fmt::format("this is job '{}', but rank {} belongs to job '{}'", job, rank, theirJob));
-  // From here on it is one of ours, so that a mistake is everybody's.
+  // Of a job that is not yet whole it is one of ours, so that its mistake is everybody's; a whole
+  // job lacks nobody.
   auto refuse = [&](ncclxrtResult_t code, const std::string &text) {
-    abort(code, text);
+    if (sequence == 0)
+      abort(code, text);
     reject(code, text);
   };
   if (version != NCCLXRT_ABI_VERSION)
@@ -135,14 +138,25 @@ void Server::hello(Client &client, Reader &reader) {
   members[rank].heardNs = nowNs();
   intervalNs = std::min(intervalNs, beatNs(timeoutNs));
   nextBeatNs = std::min(nextBeatNs, nowNs() + intervalNs);
-  gather(rank, 0, std::move(contact));
+  gather(rank, 0, "join", std::move(contact));
 }
 
-void Server::gather(int rank, int64_t number, std::string part) {
+void Server::gather(int rank, int64_t number, const std::string &step, std::string part) {
   if (number != sequence || parts[rank])
     return abort(ncclxrtInternalError,
                  fmt::format("rank {} came to step {} of the control plane, expected {}", rank,
                              number, sequence));
+  bool isFirst = std::none_of(parts.begin(), parts.end(), [](auto &p) { return p.has_value(); });
+  if (isFirst) {
+    partsKind = step;
+    firstRank = rank;
+  } else if (step != partsKind) {
+    return abort(
+        ncclxrtInvalidUsage,
+        fmt::format("rank {} came to {}, while rank {} came to {}: all ranks make the same "
+                    "collective calls in the same order",
+                    rank, step, firstRank, partsKind));
+  }
   parts[rank] = std::move(part);
   members[rank].report.gathers = sequence + 1;
   if (!std::all_of(parts.begin(), parts.end(), [](auto &p) { return p.has_value(); }))

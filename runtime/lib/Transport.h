@@ -63,6 +63,12 @@ public:
   /// Waits until the lane's asynchronous puts are locally complete.
   virtual Status complete(LaneProgress &lane) = 0;
 
+  /// Waits for an own slot, which peers raise: see waitFor.
+  [[nodiscard]] virtual bool await(Slot &slot, uint64_t value, int64_t timeoutNs,
+                                   int64_t &deadlineNs, WaitPolicy &policy) {
+    return waitFor(slot, value, timeoutNs, deadlineNs, policy);
+  }
+
   /// Waits until everything that was issued has been sent.
   virtual Status drain() = 0;
   /// Wakes waits inside, after the communicator has failed.

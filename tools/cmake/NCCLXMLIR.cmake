@@ -101,7 +101,9 @@ function(ncclx_add_library name)
   else()
     ncclx_link_mlir(${name} PUBLIC ${A_MLIR})
   endif()
-  set_property(GLOBAL APPEND PROPERTY NCCLX_LIBRARIES ${name})
+  if(NOT A_ROOM STREQUAL "tools") # what the tools share is theirs
+    set_property(GLOBAL APPEND PROPERTY NCCLX_LIBRARIES ${name})
+  endif()
 endfunction()
 
 # ncclx_add_tool(NAME SOURCES... [MLIR libs] [LINK libs])
@@ -113,7 +115,8 @@ function(ncclx_add_tool name)
   target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK})
   ncclx_link_mlir(${name} PRIVATE ${A_MLIR})
   ncclx_asan_options(${name})
-  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS ${name} EXPORT NCCLXToolsTargets
+    RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Tools)
 endfunction()
 
 # ncclx_add_unittest(NAME SOURCES... [LINK libs] [SANITIZER] [SLOW filter])

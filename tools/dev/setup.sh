@@ -8,7 +8,7 @@ ncclx_start=$SECONDS
 step() { printf '[%4ds] %s\n' $((SECONDS - ncclx_start)) "$*"; }
 
 ncclx_packages=(cmake ninja-build ccache python3 python3-psutil libfmt-dev libpugixml-dev libgtest-dev
-  libzstd-dev zlib1g-dev clang-22 lld-22 libclang-rt-22-dev llvm-22-dev llvm-22-tools
+  liblpsolve55-dev libzstd-dev zlib1g-dev clang-22 lld-22 libclang-rt-22-dev llvm-22-dev llvm-22-tools
   libmlir-22-dev mlir-22-tools)
 
 # Installs what is missing, and nothing when nothing is.

@@ -3,6 +3,7 @@
 #include "Registration.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Host/Passes.h"
+#include "ncclx/Overlap/Passes.h"
 #include "ncclx/Schedule/Passes.h"
 #include "ncclx/Selection/Selection.h"
 #include "ncclx/Transforms/Passes.h"
@@ -12,6 +13,7 @@ void mlir::ncclx::registerProjectPasses() {
   registerBufferizePipeline();
   registerConversionPasses();
   registerSelectionPasses();
+  registerOverlapPasses();
   registerHostPasses();
   ctran::registerSchedulePasses();
 }

@@ -1,6 +1,7 @@
 //===- ncclx-topo.cpp - Look at topologies --------------------------------===//
 #include "Print.h"
 #include "ncclx/Topology/IO.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -16,13 +17,24 @@ enum ExitCode { ok = 0, refused = 1, usage = 2, different = 3 };
 
 constexpr const char overview[] =
     "ncclx-topo: read a machine's topology, say what is wrong with it, and know its limits\n\n"
-    "  ncclx-topo show FILE                       what the file describes\n"
-    "  ncclx-topo show --this-machine [--ranks=N] processes on this machine\n"
-    "  ncclx-topo bounds FILE --collective=all_gather --bytes=268435456 [--rate=raw]\n"
-    "  ncclx-topo convert FILE -o OUT.json\n"
-    "  ncclx-topo diff FILE FILE\n\n"
-    "FILE is NCCL's or RCCL's <system> XML or this project's JSON, told by content; - is standard\n"
-    "input. Findings go to standard error as FILE:LINE: SEVERITY: MESSAGE [RULE] at ELEMENT.\n"
+    "  ncclx-topo show FILE                what the file describes: ranks, switches, who reaches "
+    "whom\n"
+    "  ncclx-topo show --this-machine      this machine's GPUs, or processes where it has none\n"
+    "  ncclx-topo show FILE --graphs=G.xml does NCCL's graph file fit?\n"
+    "  ncclx-topo bounds FILE --collective=all_gather --bytes=268435456 --rate=raw\n"
+    "                                      the least time any schedule takes, and why\n"
+    "  ncclx-topo bounds FILE --counts=COUNTS.csv\n"
+    "                                      the same for an all_to_all of unequal parts\n"
+    "  ncclx-topo convert FILE -o OUT.json anything that is read, as this project's JSON; with\n"
+    "                                      --to=mlir as an attribute of a module\n"
+    "  ncclx-topo diff FILE FILE           what only one of two describes\n\n"
+    "FILE is NCCL's or RCCL's <system> XML (NCCL_TOPO_DUMP_FILE writes one) or this project's "
+    "JSON\n"
+    "(dialect/lib/Topology/README.md), told by content; - is standard input. With --json, show,\n"
+    "bounds and diff print one JSON document (tools/ncclx-topo/README.md). Findings go to "
+    "standard\n"
+    "error, one a line: FILE:LINE: SEVERITY: MESSAGE [RULE] at ELEMENT. Every link has two rates:\n"
+    "raw, what the wire signals, and payload, what NCCL and RCCL count on.\n"
     "Exit codes: 0 done (warnings allowed), 1 a file was refused or could not be written,\n"
     "2 wrong command line, 3 diff found differences.\n";
 
@@ -37,9 +49,22 @@ cl::list<std::string> files(cl::Positional, cl::desc("FILE..."), cl::cat(categor
 cl::opt<bool> thisMachine("this-machine", cl::desc("describe this machine instead of a file"),
                           cl::cat(category), cl::sub(show), cl::sub(boundsCommand),
                           cl::sub(convert));
-cl::opt<unsigned> ranks("ranks", cl::desc("with --this-machine: processes (default: one a core)"),
-                        cl::init(0), cl::cat(category), cl::sub(show), cl::sub(boundsCommand),
-                        cl::sub(convert));
+cl::opt<unsigned>
+    ranks("ranks",
+          cl::desc("with --this-machine: describe so many processes (default: the GPUs, "
+                   "or one process a core)"),
+          cl::init(0), cl::cat(category), cl::sub(show), cl::sub(boundsCommand), cl::sub(convert));
+cl::opt<std::string> machineRoot(
+    "sysroot", cl::value_desc("DIR"),
+    cl::desc("with --this-machine: a folder with copies of /sys and /proc, read instead of them"),
+    cl::cat(category), cl::sub(show), cl::sub(boundsCommand), cl::sub(convert));
+cl::opt<std::string> nvml("nvml", cl::value_desc("FILE"),
+                          cl::desc("with --this-machine: NVIDIA's management library (default: "
+                                   "libnvidia-ml.so.1)"),
+                          cl::cat(category), cl::sub(show), cl::sub(boundsCommand),
+                          cl::sub(convert));
+cl::opt<bool> asJson("json", cl::desc("print one JSON document"), cl::cat(category), cl::sub(show),
+                     cl::sub(boundsCommand), cl::sub(diff));
 cl::opt<bool> strict("strict", cl::desc("refuse a topology with warnings"), cl::cat(category),
                      cl::sub(show), cl::sub(boundsCommand), cl::sub(convert), cl::sub(diff));
 cl::opt<std::string> graphs("graphs", cl::value_desc("FILE"),
@@ -48,10 +73,16 @@ cl::opt<std::string> graphs("graphs", cl::value_desc("FILE"),
 cl::opt<std::string> output("o", cl::value_desc("FILE"), cl::desc("where to write (default: -)"),
                             cl::init("-"), cl::cat(category), cl::sub(convert));
 
+enum class Form { json, mlir };
+cl::opt<Form> form("to", cl::desc("what to write:"), cl::init(Form::json),
+                   cl::values(clEnumValN(Form::json, "json", "this project's JSON (default)"),
+                              clEnumValN(Form::mlir, "mlir", "an #ncclx.topology for a module")),
+                   cl::cat(category), cl::sub(convert));
+
 cl::opt<std::string> collective("collective", cl::value_desc("NAME"),
                                 cl::desc("all_gather, reduce_scatter, all_reduce, all_to_all, "
-                                         "broadcast, reduce, scatter, gather, permute, or all "
-                                         "(default)"),
+                                         "all_to_all_v, broadcast, reduce, scatter, gather, "
+                                         "permute, or all (default)"),
                                 cl::init("all"), cl::cat(category), cl::sub(boundsCommand));
 cl::list<unsigned> group("group", cl::CommaSeparated, cl::value_desc("RANK,..."),
                          cl::desc("the ranks that take part (default: all)"), cl::cat(category),
@@ -63,6 +94,11 @@ cl::opt<unsigned long long>
                    "reduce: the buffer; all_to_all, permute: the send buffer of one rank; scatter, "
                    "gather: the root's buffer"),
           cl::init(uint64_t(256) << 20), cl::cat(category), cl::sub(boundsCommand));
+cl::opt<std::string> countsFile(
+    "counts", cl::value_desc("FILE"),
+    cl::desc("all_to_all_v: a line for each member of the group, with the bytes it sends to each, "
+             "separated by commas, semicolons or blanks"),
+    cl::cat(category), cl::sub(boundsCommand));
 enum class Rates { raw, payload, both };
 cl::opt<Rates> rate("rate", cl::desc("which rate of the links counts:"), cl::init(Rates::both),
                     cl::values(clEnumValN(Rates::raw, "raw", "what the wire signals"),
@@ -106,8 +142,11 @@ ReadResult read(const std::string &file) {
   return result;
 }
 
-int runShow(const Topology &topo, llvm::StringRef format) {
-  printTopology(llvm::outs(), topo, format);
+int runShow(const Topology &topo, llvm::StringRef format, const Diagnostics &findings) {
+  if (asJson)
+    printTopologyJson(llvm::outs(), topo, format, findings);
+  else
+    printTopology(llvm::outs(), topo, format);
   if (graphs.empty())
     return ok;
   auto buffer = llvm::MemoryBuffer::getFile(graphs);
@@ -121,6 +160,38 @@ int runShow(const Topology &topo, llvm::StringRef format) {
   return hasErrors(found) ? refused : ok;
 }
 
+/// Reads n x n whole numbers; an error message, or "".
+std::string readCounts(size_t members, std::vector<uint64_t> &counts) {
+  auto buffer = llvm::MemoryBuffer::getFile(countsFile, /*IsText=*/true);
+  if (!buffer)
+    return countsFile + ": cannot be read: " + buffer.getError().message();
+  llvm::SmallVector<llvm::StringRef> lines;
+  (*buffer)->getBuffer().split(lines, '\n');
+  size_t row = 0;
+  for (size_t number = 1; number <= lines.size(); ++number) {
+    llvm::StringRef line = lines[number - 1].trim();
+    if (line.empty() || line.starts_with("#"))
+      continue;
+    size_t column = 0;
+    for (++row; !line.empty(); ++column) {
+      uint64_t bytes;
+      size_t end = line.find_first_of(",; \t");
+      if (line.substr(0, end).getAsInteger(10, bytes))
+        return fmt::format("{}:{}: '{}' is not a number of bytes", std::string(countsFile), number,
+                           line.substr(0, end).str());
+      counts.push_back(bytes);
+      line = end == llvm::StringRef::npos ? "" : line.substr(end).ltrim(",; \t");
+    }
+    if (column != members)
+      return fmt::format("{}:{}: {} numbers, expected {}: one for each member of the group",
+                         std::string(countsFile), number, column, members);
+  }
+  if (row != members)
+    return fmt::format("{}: {} lines of numbers, expected {}: one for each member of the group",
+                       std::string(countsFile), row, members);
+  return "";
+}
+
 int runBounds(const Topology &topo) {
   std::vector<unsigned> members(group.begin(), group.end());
   for (unsigned r = 0; group.empty() && r < topo.numRanks(); ++r)
@@ -131,9 +202,10 @@ int runBounds(const Topology &topo) {
   query.root = root;
   query.relays = relays;
   query.inNetwork = inNetwork;
-  if (std::string problem = checkQuery(topo, query); !problem.empty())
-    return misuse(problem);
+  std::vector<uint64_t> counts;
   std::vector<Collective> wanted;
+  if (!countsFile.empty() && collective == "all")
+    collective = "all_to_all_v";
   if (std::optional<Collective> one = parseCollective(collective))
     wanted = {*one};
   else if (collective == "all")
@@ -141,14 +213,33 @@ int runBounds(const Topology &topo) {
               Collective::all_to_all, Collective::broadcast,      Collective::permute};
   else
     return misuse("--collective=" + collective + " is not a collective");
+  if (wanted[0] == Collective::all_to_all_v) {
+    if (countsFile.empty())
+      return misuse("all_to_all_v needs --counts=FILE");
+    if (std::string problem = readCounts(members.size(), counts); !problem.empty())
+      return misuse(problem);
+    query.counts = counts;
+    query.bytes = largestTotal(counts, members.size());
+  } else if (!countsFile.empty()) {
+    return misuse("--counts is for all_to_all_v");
+  }
+  query.collective = wanted[0];
+  if (std::string problem = checkQuery(topo, query); !problem.empty())
+    return misuse(problem);
+  std::vector<BoundQuery> queries;
   for (Collective each : wanted)
     for (Rate r : {Rate::raw, Rate::payload}) {
       if ((r == Rate::raw && rate == Rates::payload) || (r == Rate::payload && rate == Rates::raw))
         continue;
       query.collective = each;
       query.rate = r;
-      printBounds(llvm::outs(), topo, query);
+      queries.push_back(query);
     }
+  if (asJson)
+    printBoundsJson(llvm::outs(), topo, queries);
+  else
+    for (const BoundQuery &one : queries)
+      printBounds(llvm::outs(), topo, one);
   return ok;
 }
 
@@ -159,7 +250,10 @@ int runConvert(const Topology &topo) {
     llvm::errs() << output << ": error: cannot be written: " << ec.message() << "\n";
     return refused;
   }
-  file.os() << writeJson(topo);
+  if (form == Form::mlir)
+    printAttribute(file.os(), topo);
+  else
+    file.os() << writeJson(topo);
   file.os().flush();
   if (file.os().has_error()) {
     llvm::errs() << output << ": error: " << file.os().error().message() << "\n";
@@ -179,18 +273,26 @@ int run() {
     std::optional<Topology> b = load(read(files[1]), files[1]);
     if (!a || !b)
       return refused;
-    return printDifference(llvm::outs(), *a, *b) ? different : ok;
+    bool differ =
+        asJson ? printDifferenceJson(llvm::outs(), *a, *b) : printDifference(llvm::outs(), *a, *b);
+    return differ ? different : ok;
   }
   DiscoverOptions options;
   options.ranks = ranks;
+  options.root = machineRoot;
+  if (!nvml.empty())
+    options.nvml = nvml;
+  if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0))
+    return misuse("--sysroot, --nvml and --ranks are for --this-machine");
   std::string file = thisMachine ? "this machine" : files[0];
   ReadResult result = thisMachine ? discoverThisMachine(options) : read(file);
   std::string format = result.format;
+  Diagnostics findings = result.diagnostics;
   std::optional<Topology> topo = load(std::move(result), file);
   if (!topo)
     return refused;
   if (show)
-    return runShow(*topo, format);
+    return runShow(*topo, format, findings);
   return boundsCommand ? runBounds(*topo) : runConvert(*topo);
 }
 } // namespace

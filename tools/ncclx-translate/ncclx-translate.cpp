@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../HideLLVMOptions.h"
+#include "ncclx/CTran/CTran.h"
+#include "ncclx/Cuda/CudaEmitter.h"
 #include "ncclx/Import/Msccl.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
@@ -35,6 +37,29 @@ int main(int argc, char **argv) {
       "ncclx-to-bytecode", "Write a graph as MLIR bytecode, with the dialect's version",
       [](Operation *op, llvm::raw_ostream &output) { return writeBytecodeToFile(op, output); },
       registerGraphDialects);
+  static llvm::cl::opt<int64_t> threads("cuda-threads", llvm::cl::init(512),
+                                        llvm::cl::desc("Threads of a block (--ctran-to-cuda)"));
+  static llvm::cl::opt<int64_t> blocks(
+      "cuda-blocks", llvm::cl::init(32),
+      llvm::cl::desc("Blocks of a kernel whose ops name none and may share them"));
+  TranslateFromMLIRRegistration toCuda(
+      "ctran-to-cuda", "Write a schedule's sm lanes as CUDA C++",
+      [](Operation *op, llvm::raw_ostream &output) -> LogicalResult {
+        int programs = 0;
+        WalkResult result = op->walk([&](ctran::ProgramOp program) {
+          ++programs;
+          return WalkResult(ncclx::emitCuda(program, output, {threads, blocks}));
+        });
+        if (result.wasInterrupted())
+          return failure();
+        return programs == 1
+                   ? success()
+                   : op->emitError("a file holds one program to be written as CUDA, found ")
+                         << programs;
+      },
+      [](DialectRegistry &registry) {
+        registry.insert<ctran::CTranDialect, arith::ArithDialect, scf::SCFDialect>();
+      });
   llvm::cl::opt<int64_t> chunkElements(
       "chunk-elements", llvm::cl::init(ncclx::MscclOptions().chunkElements),
       llvm::cl::value_desc("N"),

@@ -46,11 +46,8 @@ void Counts::recycle(Counts *counts) {
 
 uint32_t *Clock::mutableCounts(uint32_t size) {
   uint32_t had = shared ? shared->size() : 0;
-  bool mine = shared && !shared->isShared();
-  if (had >= size && mine)
+  if (had >= size && !shared->isShared())
     return shared->at();
-  if (size > had && mine) // so that keys that come one by one are not copied for each
-    size = std::max(size, had + had / 2);
   auto copy = Counts::make(std::max(size, had));
   if (shared)
     std::copy_n(shared->at(), had, copy->at());

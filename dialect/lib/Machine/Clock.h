@@ -65,8 +65,13 @@ public:
         entry.count = std::max(entry.count, count);
         return;
       }
-    if (!shared || key >= shared->size() || shared->at()[key] < count)
-      mutableCounts(key + 1)[key] = count;
+    // Keys come one by one: room for more, so that not each costs a copy. Here alone, as clocks that
+    // are merged with each other would outgrow each other without end.
+    uint32_t had = shared ? shared->size() : 0;
+    if (key >= had)
+      mutableCounts(std::max(key + 1, had + had / 2))[key] = count;
+    else if (shared->at()[key] < count)
+      mutableCounts(had)[key] = count;
   }
   void merge(const Clock &other);
   /// The same where `other` is an earlier clock of the same lane, whose own entries may be other

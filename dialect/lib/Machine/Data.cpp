@@ -56,10 +56,7 @@ private:
     int64_t run = 0;
     Blob blob;
   };
-  struct Action {
-    std::function<void()> go;
-    bool matters = true; ///< has an effect on memory, or sees it
-  };
+  using Action = std::function<void()>;
 
   void stop(DataResult::Outcome outcome, std::string text) {
     if (!result)
@@ -70,11 +67,7 @@ private:
   bool load();
   bool enabled(const Lanes &lanes);
   void begin(Lanes &lanes);
-  /// Steps that commute with every other one: they change no memory, and only let more happen.
-  void settle();
-  void later(bool matters, std::function<void()> go) {
-    pending.push_back({std::move(go), matters});
-  }
+  void later(Action go) { pending.push_back(std::move(go)); }
   void issue(const std::shared_ptr<Waiting> &w, uint32_t rank, Lanes &lane);
   std::string name(const Op &op, uint32_t rank, int64_t run) const;
 
@@ -400,7 +393,7 @@ void Executor::issue(const std::shared_ptr<Waiting> &w, uint32_t rank, Lanes &la
   auto read = std::make_shared<bool>(false);
   Lanes *posted = &lane;
   posted->posted.push_back({w, read});
-  later(true, [this, w, rank, numbers, read, posted] {
+  later([this, w, rank, numbers, read, posted] {
     std::vector<Blob> blobs = evaluate(w->op, rank, w->run);
     std::vector<Store> remote;
     for (size_t i = 0; i < w->op.writes.size(); ++i) {
@@ -415,7 +408,7 @@ void Executor::issue(const std::shared_ptr<Waiting> &w, uint32_t rank, Lanes &la
       finish(posted->posted.front().first->op);
       posted->posted.pop_front();
     }
-    later(true, [this, w, rank, numbers, remote] {
+    later([this, w, rank, numbers, remote] {
       for (const Store &s : remote) {
         if (schedule.rxVisible)
           store(s);
@@ -456,9 +449,9 @@ void Executor::begin(Lanes &l) {
     }
     l.busy = true;
     Lanes *lane = &l;
-    later(true, [this, w, rank, lane] {
+    later([this, w, rank, lane] {
       auto blobs = std::make_shared<std::vector<Blob>>(evaluate(w->op, rank, w->run));
-      later(!w->op.writes.empty(), [this, w, rank, lane, blobs] {
+      later([this, w, rank, lane, blobs] {
         for (size_t i = 0; i < w->op.writes.size(); ++i)
           store({w->op.writes[i], rank, w->run, (*blobs)[i]});
         if (w->op.slot)
@@ -473,27 +466,6 @@ void Executor::begin(Lanes &l) {
   }
   finish(head.op);
   l.queue.pop_front();
-}
-
-void Executor::settle() {
-  for (bool again = true; again && result;) {
-    again = false;
-    for (auto &l : lanes)
-      while (enabled(*l) && l->queue.front().op.kind != OpKind::Flush) {
-        begin(*l);
-        again = true;
-      }
-    for (size_t i = 0; i < pending.size();) {
-      if (pending[i].matters) {
-        ++i;
-        continue;
-      }
-      Action action = std::move(pending[i]);
-      pending.erase(pending.begin() + static_cast<ptrdiff_t>(i));
-      action.go();
-      again = true;
-    }
-  }
 }
 
 DataResult Executor::run() {
@@ -514,15 +486,11 @@ DataResult Executor::run() {
   std::vector<Lanes *> ready;
   std::vector<uint32_t> hidden;
   auto pick = [&](size_t n) -> size_t {
-    if (!options.choose)
-      return std::uniform_int_distribution<size_t>(0, n - 1)(random);
-    return n < 2 ? 0 : std::min(options.choose(n), n - 1);
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
   };
   while (result) {
     ready.clear();
     hidden.clear();
-    if (options.choose)
-      settle();
     for (auto &l : lanes)
       if (enabled(*l))
         ready.push_back(l.get());
@@ -533,8 +501,7 @@ DataResult Executor::run() {
     // Visibility comes late, but at last by itself.
     if (choices == 0 && hidden.empty())
       break;
-    bool show = choices == 0 || (!hidden.empty() && pick(options.choose ? 2 : 10) == 0 &&
-                                 (options.choose || pick(choices + 1) == 0));
+    bool show = choices == 0 || (!hidden.empty() && pick(10) == 0 && pick(choices + 1) == 0);
     if (show) {
       std::vector<Store> &list = landed[hidden[pick(hidden.size())]];
       size_t i = pick(list.size());
@@ -552,7 +519,7 @@ DataResult Executor::run() {
     std::swap(pending[i], pending.back());
     Action action = std::move(pending.back());
     pending.pop_back();
-    action.go();
+    action();
   }
   if (result)
     for (auto &l : lanes)

@@ -63,6 +63,13 @@ public:
 
   [[nodiscard]] Resolve resolve(const Access &access, uint32_t me, Box &box) const;
   [[nodiscard]] Resolve resolve(const SlotRef &ref, uint32_t me, SlotRange &range) const;
+  /// How a box that is moved fits where it goes: a larger box of scratch memory is used from its
+  /// start.
+  enum class Fit : uint8_t { Equal, ToLarger, FromLarger };
+  /// Whether both ends of a move hold as many bytes on whatever rank it runs (boxes C2), and, as
+  /// its value is known in pieces of `below` more dimensions, are cut alike there.
+  [[nodiscard]] Resolve fits(const Access &from, const Access &to, uint32_t me, size_t below,
+                             Fit &fit) const;
   /// Why the last resolve did not succeed.
   mutable std::string why;
 

@@ -90,7 +90,7 @@ ValueRef WindowMemory::collapse(const Node &node, const Box &box, size_t depth) 
   for (int64_t i = 0; i < dim.size; ++i) {
     ValueRef value = collapse(*node.kids->at[i], box, depth + 1);
     last.index = i;
-    if (!value || value->label.empty() || !(value->label.back() == last))
+    if (!value || value->startOnly || value->label.empty() || !(value->label.back() == last))
       return nullptr;
     if (!whole) {
       whole = new Value(*value);

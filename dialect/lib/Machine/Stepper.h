@@ -89,6 +89,8 @@ private:
   [[nodiscard]] bool acquire(Process &p, LaneState &lane, const Queued &q, const Who &who,
                              const SlotRange &range);
   [[nodiscard]] bool moveData(Process &p, LaneState &lane, Queued &q, const Who &who);
+  [[nodiscard]] bool fitValue(const Op &op, const Access &to, llvm::ArrayRef<bool> known,
+                              Pieces &pieces, const Who &who);
   [[nodiscard]] bool caller(Process &p, LaneState &lane, Queued &q, const Who &who);
   /// Raises `range`, the slots of the op.
   [[nodiscard]] bool deliver(Process &p, LaneState &lane, const Op &op, const Who &who,

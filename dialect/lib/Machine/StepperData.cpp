@@ -52,6 +52,34 @@ bool Stepper::caller(Process &p, LaneState &lane, Queued &q, const Who &who) {
   return true;
 }
 
+/// Compares the sizes of the ends of a move. `pieces`, what is written, fills its box unless all
+/// that it is made from is known only to fill the start of one. `known`: which sources do fill
+/// theirs.
+bool Stepper::fitValue(const Op &op, const Access &to, llvm::ArrayRef<bool> known, Pieces &pieces,
+                       const Who &who) {
+  if (pieces.empty()) // an empty interval
+    return true;
+  size_t below = 0;
+  for (const Piece &piece : pieces)
+    below = std::max(below, piece.sub.size());
+  // How much of its box a computed value fills, nobody says.
+  bool fills = false, named = pieces[0].value && pieces[0].value->name >= 0;
+  for (size_t i = 0; i < op.reads.size(); ++i) {
+    Frame::Fit fit;
+    Resolve r = frame.fits(op.reads[i], to, who.process, below, fit);
+    if (r == Resolve::Ok && fit == Frame::Fit::FromLarger && known[i] && named) {
+      frame.why = "a box is filled, and its end does not fit into a smaller one";
+      r = frame.representative ? Resolve::Asymmetric : Resolve::Invalid;
+    }
+    if (r != Resolve::Ok)
+      return failResolve(r, who);
+    fills |= fit == Frame::Fit::FromLarger || (fit == Frame::Fit::Equal && known[i]);
+  }
+  if (below == 0)
+    pieces[0].value = values.filling(pieces[0].value, fills);
+  return true;
+}
+
 bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
   const Op &op = q.op;
   Clock &clock = lane.clock;
@@ -91,6 +119,10 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
       for (Piece &piece : pieces)
         piece.value = values.shift(piece.value, frame.negate(d));
   }
+
+  llvm::SmallVector<bool, 4> known; // which sources fill their boxes
+  for (const Pieces &pieces : sources)
+    known.push_back(pieces.size() != 1 || !pieces[0].value || !pieces[0].value->startOnly);
 
   Pieces result;
   ValueRef term;
@@ -190,6 +222,9 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
         for (Piece &piece : pieces)
           piece.value = values.shift(piece.value, d);
     }
+    if ((op.kind == OpKind::Copy || op.kind == OpKind::Reduce) &&
+        !fitValue(op, access, known, pieces, who))
+      return false;
     if (!memory(process(box.owner), box.window, q.run)
              .write(box, *at, end, readKey, localCount, pieces, refusal))
       return refused(refusal, box, who, "writes");

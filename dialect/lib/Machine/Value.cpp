@@ -97,11 +97,21 @@ static bool uniteContributors(llvm::SmallVectorImpl<Arc> &all, llvm::ArrayRef<Ar
   return true;
 }
 
+ValueRef Values::filling(const ValueRef &value, bool fills) const {
+  if (!value || value->startOnly != fills)
+    return value;
+  Value *out = new Value(*value);
+  out->startOnly = !fills;
+  return out;
+}
+
 ValueRef Values::child(const ValueRef &value, const Box &box, size_t depth, int64_t index) const {
   if (!value)
     return nullptr;
   Value *out = new Value(*value);
   const Dim &dim = frame.dims(box)[depth];
+  if (value->startOnly)
+    index = -1 - index; // a piece of the box, and of nothing that has a name
   out->label.push_back({frame.representative && dim.axis ? static_cast<int32_t>(*dim.axis) : -1,
                         frame.layoutOf(box.window, box.space, depth), index});
   return out;

@@ -34,6 +34,9 @@ struct Value : llvm::RefCountedBase<Value> {
   int64_t run = 0;
   int64_t name = 0;    ///< index into valueNames; negative: the result of a compute, its own
   uint32_t summed = 0; ///< axes over which contributions are summed, a bit each
+  /// Its box may be larger: then the box's pieces are not the value's, nor is what the box is a
+  /// piece of known from it.
+  bool startOnly = false;
   llvm::SmallVector<Component, 3> label;
   /// Disjoint boxes of contributing ranks, one Arc per summed axis each.
   llvm::SmallVector<Arc, 2> contributors;
@@ -49,6 +52,8 @@ public:
   explicit Values(const Frame &frame) : frame(frame) {}
 
   ValueRef child(const ValueRef &value, const Box &box, size_t depth, int64_t index) const;
+  /// The same in a box that it fills, or that may be larger.
+  ValueRef filling(const ValueRef &value, bool fills) const;
   /// As the rank at displacement `d` names it.
   ValueRef shift(const ValueRef &value, uint32_t d) const;
   /// Null, with `why`, when the two cannot be summed.

@@ -10,6 +10,7 @@
 #include "DomainBounds.h"
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -23,8 +24,9 @@ static constexpr int64_t mostFlows = 256;
 
 static constexpr Collective allCollectives[] = {
     Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce,
-    Collective::all_to_all, Collective::broadcast,      Collective::reduce,
-    Collective::scatter,    Collective::gather,         Collective::permute};
+    Collective::all_to_all, Collective::all_to_all_v,   Collective::broadcast,
+    Collective::reduce,     Collective::scatter,        Collective::gather,
+    Collective::permute};
 
 llvm::StringRef topology::name(Collective collective) {
   switch (collective) {
@@ -36,6 +38,8 @@ llvm::StringRef topology::name(Collective collective) {
     return "all_reduce";
   case Collective::all_to_all:
     return "all_to_all";
+  case Collective::all_to_all_v:
+    return "all_to_all_v";
   case Collective::broadcast:
     return "broadcast";
   case Collective::reduce:
@@ -132,9 +136,16 @@ private:
   void latency();
   void exact();
   void sharedNode();
-  using Pairs = llvm::ArrayRef<std::pair<unsigned, unsigned>>;
-  Rational dual(llvm::ArrayRef<int64_t> lengths, Pairs pairs, const Rational &bytesPerPair) const;
-  void concurrent(Pairs pairs, const Rational &bytesPerPair);
+  /// What each member sends to each other, in units of `amountUnit`: all_to_all, all_to_all_v and a
+  /// permute of known pairs. By index into the group; no member to itself.
+  std::vector<Demand> demands() const;
+  Rational amountUnit() const {
+    return query.collective == Collective::all_to_all ? share
+           : query.collective == Collective::permute  ? size
+                                                      : Rational(1);
+  }
+  Rational dual(llvm::ArrayRef<int64_t> lengths, llvm::ArrayRef<Demand> moved) const;
+  void concurrent(llvm::ArrayRef<Demand> moved);
   /// A partition of the group by a property of its ranks; empty if it has one part.
   std::vector<std::pair<std::string, std::vector<std::vector<unsigned>>>> partitions() const;
   Rational cutOut(const std::vector<unsigned> &part, bool reversed) const;
@@ -304,45 +315,65 @@ Bounder::partitions() const {
   return result;
 }
 
+std::vector<Demand> Bounder::demands() const {
+  std::vector<Demand> list;
+  if (query.collective == Collective::permute) {
+    for (auto [from, to] : query.pairs)
+      if (from != to)
+        list.push_back({from, to, 1});
+    return list;
+  }
+  for (unsigned i = 0; i < n; ++i)
+    for (unsigned j = 0; j < n; ++j) {
+      uint64_t amount = query.collective == Collective::all_to_all ? 1 : query.counts[i * n + j];
+      if (i != j && amount > 0)
+        list.push_back({i, j, amount});
+    }
+  return list;
+}
+
 /// LP duality: whatever lengths the links have, bytes times distance is at most capacity times
 /// length times time.
-Rational Bounder::dual(llvm::ArrayRef<int64_t> lengths, Pairs pairs,
-                       const Rational &bytesPerPair) const {
+Rational Bounder::dual(llvm::ArrayRef<int64_t> lengths, llvm::ArrayRef<Demand> moved) const {
   CutGraph metric = cuts;
   Rational supply = 0, demand = 0;
   for (size_t a = 0; a < lengths.size(); ++a) {
     metric.graph.arcs[a].latencyNs = lengths[a];
     supply += metric.graph.arcs[a].capacity * Rational(lengths[a]);
   }
-  std::vector<std::vector<unsigned>> targets(n);
-  for (auto [from, to] : pairs)
-    targets[from].push_back(to);
-  for (unsigned i = 0; i < n; ++i) {
-    if (targets[i].empty())
-      continue;
-    auto ways = metric.latencies(i);
-    for (unsigned j : targets[i])
-      if (ways[metric.member[j]])
-        demand += *ways[metric.member[j]];
+  for (size_t d = 0; d < moved.size();) { // one search for each run of equal sources
+    auto ways = metric.latencies(moved[d].from);
+    unsigned from = moved[d].from;
+    for (; d < moved.size() && moved[d].from == from; ++d)
+      demand += ways[metric.member[moved[d].to]].value_or(0) *
+                Rational::make(Rational::Int(moved[d].amount), 1);
   }
-  return demand * bytesPerPair / supply;
+  return demand * amountUnit() / supply;
 }
 
-void Bounder::concurrent(Pairs pairs, const Rational &bytesPerPair) {
+void Bounder::concurrent(llvm::ArrayRef<Demand> moved) {
   std::vector<int64_t> equal(cuts.graph.arcs.size(), 1);
-  add(dual(equal, pairs, bytesPerPair), "distance", "bytes times shortest way fill every link");
-  if (n > 64)
-    return; // the search takes too long
-  std::vector<std::pair<unsigned, unsigned>> ends;
-  for (auto [from, to] : pairs)
-    ends.emplace_back(cuts.member[from], cuts.member[to]);
-  ConcurrentMetric metric = concurrentMetric(cuts.graph, ends);
-  add(dual(metric.lengths, pairs, bytesPerPair), "concurrent flow",
-      fmt::format("bytes times weighted distance; a routing that takes {:.6g} us is known",
-                  metric.routed * bytesPerPair.toDouble() * 1e6));
+  add(dual(equal, moved), "distance", "bytes times shortest way fill every link");
+  std::vector<Demand> ends;
+  for (const Demand &demand : moved)
+    ends.push_back({cuts.member[demand.from], cuts.member[demand.to], demand.amount});
+  std::optional<ConcurrentFlow> flow = concurrentFlow(cuts.graph, ends);
+  if (!flow)
+    return;
+  Rational bound = dual(flow->lengths, moved), routed = flow->routed * amountUnit();
+  std::string known = "the routing found overflows the check";
+  if (bound == routed)
+    known = "a routing takes no longer: this is the optimum, checked exactly";
+  else if (routed.isValid())
+    known = fmt::format("a routing that takes {:.6g} us is known, {:.2g} % more",
+                        routed.toDouble() * 1e6, (routed.toDouble() / bound.toDouble() - 1) * 100);
+  add(bound, "concurrent flow", "bytes times weighted distance; " + known);
 }
 
 void Bounder::allToAll() {
+  std::vector<Demand> moved = demands();
+  if (moved.empty())
+    return add(0, "nothing moves", "no member has bytes for another");
   // Cuts: each rank, each part of each partition, each half of the group in order.
   std::vector<std::pair<const char *, std::vector<unsigned>>> parts;
   for (const auto &[what, partition] : partitions())
@@ -360,15 +391,22 @@ void Bounder::allToAll() {
     for (const auto &[kind, part] : parts) {
       if (kind != llvm::StringRef(argument))
         continue;
+      std::vector<bool> inside(n);
+      for (unsigned i : part)
+        inside[i] = true;
       for (bool reversed : {false, true}) {
-        Rational capacity = cutOut(part, reversed);
+        Rational crossing = 0;
+        for (const Demand &demand : moved)
+          if (inside[demand.from] != reversed && inside[demand.to] == reversed)
+            crossing += Rational::make(Rational::Int(demand.amount), 1);
+        Rational capacity = crossing.isZero() ? Rational(1) : cutOut(part, reversed);
         if (capacity.isZero())
           return addUnreachable();
-        int64_t inside = part.size();
-        Rational seconds = share * Rational(inside * (n - inside)) / capacity;
+        Rational seconds = amountUnit() * crossing / capacity;
         if (seconds > worst) {
           worst = seconds;
-          detail = fmt::format("{} shares must {} {} over {}", inside * (n - inside),
+          detail = fmt::format("{} {} must {} {} over {}", crossing.str(),
+                               query.collective == Collective::all_to_all ? "shares" : "bytes",
                                reversed ? "enter" : "leave", rankList(part), gigabytes(capacity));
         }
       }
@@ -376,12 +414,7 @@ void Bounder::allToAll() {
     if (worst >= Rational(0))
       add(worst, argument, detail);
   }
-  std::vector<std::pair<unsigned, unsigned>> pairs;
-  for (unsigned i = 0; i < n; ++i)
-    for (unsigned j = 0; j < n; ++j)
-      if (i != j)
-        pairs.emplace_back(i, j);
-  concurrent(pairs, share);
+  concurrent(moved);
 }
 
 void Bounder::allReduceInNetwork() {
@@ -454,11 +487,8 @@ void Bounder::permute() {
       }
     return add(worst, "port", detail);
   }
-  std::vector<std::pair<unsigned, unsigned>> moving;
-  for (auto [from, to] : query.pairs) {
-    if (from == to)
-      continue;
-    moving.emplace_back(from, to);
+  std::vector<Demand> moving = demands();
+  for (auto [from, to, unused] : moving) {
     Rational flow = cuts.graph.maxFlow(whole(from), whole(to));
     if (flow.isZero())
       return addUnreachable();
@@ -471,7 +501,7 @@ void Bounder::permute() {
   if (moving.empty())
     return add(0, "nothing moves", "every rank keeps its buffer");
   add(worst, "cut", detail);
-  concurrent(moving, size);
+  concurrent(moving);
 }
 
 void Bounder::latency() {
@@ -510,7 +540,8 @@ void Bounder::latency() {
       }
     } else {
       for (unsigned j = 0; j < n; ++j)
-        consider(i, j, ways);
+        if (query.collective != Collective::all_to_all_v || query.counts[i * n + j] > 0)
+          consider(i, j, ways);
     }
   }
   add(longest / Rational(1'000'000'000), "latency",
@@ -529,6 +560,10 @@ void Bounder::sharedNode() {
   case Collective::broadcast:
   case Collective::reduce:
     volume = size * Rational(n - 1);
+    break;
+  case Collective::all_to_all_v:
+    for (const Demand &demand : demands())
+      volume += Rational::make(Rational::Int(demand.amount), 1);
     break;
   case Collective::all_reduce:
     volume = size * Rational(2 * (n - 1));
@@ -604,6 +639,7 @@ void Bounder::exact() {
     allReduce();
     break;
   case Collective::all_to_all:
+  case Collective::all_to_all_v:
     allToAll();
     break;
   case Collective::permute:
@@ -640,7 +676,31 @@ std::string topology::checkQuery(const Topology &topo, const BoundQuery &query) 
     if (from >= query.group.size() || to >= query.group.size())
       return fmt::format("a pair names member {}, but the group has {}", std::max(from, to),
                          query.group.size());
+  if (query.collective == Collective::all_to_all_v) {
+    size_t members = query.group.size();
+    if (query.counts.size() != members * members)
+      return fmt::format("all_to_all_v among {} members needs {} x {} counts, found {}", members,
+                         members, members, query.counts.size());
+    Rational::Int total = 0;
+    for (uint64_t count : query.counts)
+      total += count;
+    if (total > std::numeric_limits<int64_t>::max())
+      return "the counts add up to more than 2^63 bytes";
+  }
   return "";
+}
+
+uint64_t topology::largestTotal(llvm::ArrayRef<uint64_t> counts, unsigned members) {
+  uint64_t largest = 0;
+  for (unsigned i = 0; i < members; ++i) {
+    uint64_t sent = 0, received = 0;
+    for (unsigned j = 0; j < members; ++j) {
+      sent += i == j ? 0 : counts[i * members + j];
+      received += i == j ? 0 : counts[j * members + i];
+    }
+    largest = std::max({largest, sent, received});
+  }
+  return largest;
 }
 
 static Rational bytesOf(const BoundQuery &query) {
@@ -668,6 +728,7 @@ Rational topology::busBandwidth(const BoundQuery &query, const LowerBound &bound
   case Collective::broadcast:
   case Collective::reduce:
   case Collective::permute:
+  case Collective::all_to_all_v:
     break;
   }
   return algorithmBandwidth(query, bound) * factor;

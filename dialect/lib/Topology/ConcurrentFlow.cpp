@@ -1,87 +1,274 @@
 //===- ConcurrentFlow.cpp -------------------------------------------------===//
 //
-// Each round routes every pair along a shortest way and lengthens links by their load. The rounds'
-// average is a routing; the lengths that bound best are a dual solution.
+// The linear program has one flow for each source (the amounts from one source need not be told
+// apart on their way) and the time as a variable. Its answer is rounded to fractions; the rounded
+// flows are repaired where they lack something, and their time is taken exactly.
 //
 //===----------------------------------------------------------------------===//
 #include "ConcurrentFlow.h"
+#include "LinearProgram.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
+using Int = Rational::Int;
 
 namespace {
-struct Router {
-  const FlowGraph &graph;
-  std::vector<std::vector<unsigned>> out = std::vector<std::vector<unsigned>>(graph.size());
-  std::vector<double> distance = {};
-  std::vector<int> via = {};
+/// Columns of the program before it is folded, and pairs times arcs of the search.
+constexpr size_t maxColumns = 1 << 17;
+constexpr size_t maxSearch = 1 << 21;
 
-  /// Shortest ways from a vertex: `distance`, and the arc that enters each vertex.
-  void run(unsigned from, const std::vector<double> &length) {
-    distance.assign(graph.size(), std::numeric_limits<double>::infinity());
-    via.assign(graph.size(), -1);
-    using Entry = std::pair<double, unsigned>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    distance[from] = 0;
-    queue.push({0, from});
-    while (!queue.empty()) {
-      auto [d, v] = queue.top();
-      queue.pop();
-      if (d > distance[v])
-        continue;
-      for (unsigned a : out[v]) {
-        unsigned to = graph.arcs[a].to;
-        if (d + length[a] < distance[to]) {
-          distance[to] = d + length[a];
-          via[to] = int(a);
-          queue.push({distance[to], to});
-        }
-      }
+/// Doubles as whole numbers over one denominator.
+struct Fractions {
+  std::vector<Int> numerators;
+  Int denominator = 1;
+};
+
+/// The fraction of least denominator that a double stands for, up to 10^-8 of it; 0: none is short.
+int64_t shortDenominator(double value) {
+  constexpr int64_t longest = 1 << 14;
+  double rest = value;
+  int64_t before = 0, now = 1; // denominators of the continued fraction's convergents
+  for (unsigned step = 0; step < 24; ++step) {
+    double numerator = std::round(value * double(now));
+    if (std::fabs(value - numerator / double(now)) <= 1e-8 * std::max(1.0, std::fabs(value)))
+      return now;
+    double whole = std::floor(rest);
+    if (rest - whole < 1e-12)
+      return 0;
+    rest = 1 / (rest - whole);
+    if (rest > double(longest))
+      return 0;
+    int64_t next = int64_t(std::floor(rest)) * now + before;
+    if (next > longest)
+      return 0;
+    before = now;
+    now = next;
+  }
+  return 0;
+}
+
+/// Linear programs of small whole numbers have answers of short fractions: finds them, else cuts
+/// off behind 30 binary places. Negative noise becomes zero.
+Fractions toFractions(llvm::ArrayRef<double> values) {
+  constexpr int64_t most = int64_t(1) << 30;
+  Fractions result;
+  int64_t common = 1;
+  double last = 0;
+  for (double value : values) {
+    if (value == last || value < 1e-9)
+      continue;
+    last = value;
+    int64_t den = shortDenominator(value);
+    if (den == 0 || common / std::gcd(common, den) > most / den) {
+      common = most;
+      break;
+    }
+    common = std::lcm(common, den);
+  }
+  result.denominator = common;
+  for (double value : values)
+    result.numerators.push_back(
+        value < 1e-9 ? 0 : Int(std::llround(std::min(value * double(common), 9e18))));
+  return result;
+}
+
+class Router {
+public:
+  Router(const FlowGraph &graph, llvm::ArrayRef<Demand> demands) : graph(graph) {
+    out.resize(graph.size());
+    for (unsigned a = 0; a < graph.arcs.size(); ++a) {
+      out[graph.arcs[a].from].push_back(a);
+      capacity.push_back(graph.arcs[a].capacity.toDouble());
+      widest = std::max(widest, capacity.back());
+    }
+    for (double &c : capacity) // only ratios matter
+      c /= widest;
+    for (const Demand &demand : demands) {
+      targets[demand.from].push_back({demand.to, demand.amount});
+      unit = std::gcd(unit, demand.amount);
+      largest = std::max(largest, demand.amount);
     }
   }
+  std::optional<ConcurrentFlow> byProgram() const;
+  std::optional<ConcurrentFlow> bySearch() const;
+
+private:
+  /// Shortest ways from a vertex: the arc that enters each vertex, -1 where there is none.
+  std::vector<int> ways(unsigned from, llvm::ArrayRef<double> length,
+                        std::vector<double> &distance) const;
+  /// Adds to each source's flow what its targets lack; false on overflow.
+  bool repair(unsigned from, llvm::ArrayRef<std::pair<unsigned, uint64_t>> ends, Int scale,
+              llvm::MutableArrayRef<Int> flow) const;
+  Rational timeOf(llvm::ArrayRef<Int> load, const Rational &scale) const;
+
+  const FlowGraph &graph;
+  std::vector<std::vector<unsigned>> out;
+  std::vector<double> capacity;
+  double widest = 0;
+  std::map<unsigned, std::vector<std::pair<unsigned, uint64_t>>> targets;
+  uint64_t unit = 0, largest = 0; ///< the amounts' greatest divisor, and the largest
 };
 } // namespace
 
-ConcurrentMetric topology::concurrentMetric(const FlowGraph &graph,
-                                            llvm::ArrayRef<std::pair<unsigned, unsigned>> pairs) {
-  constexpr unsigned rounds = 120;
-  Router router{graph};
-  std::vector<double> capacity, length, load(graph.arcs.size(), 0), best;
-  for (unsigned a = 0; a < graph.arcs.size(); ++a) {
-    router.out[graph.arcs[a].from].push_back(a);
-    capacity.push_back(graph.arcs[a].capacity.toDouble());
-    length.push_back(1 / capacity.back());
+std::vector<int> Router::ways(unsigned from, llvm::ArrayRef<double> length,
+                              std::vector<double> &distance) const {
+  distance.assign(graph.size(), std::numeric_limits<double>::infinity());
+  std::vector<int> via(graph.size(), -1);
+  using Entry = std::pair<double, unsigned>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  distance[from] = 0;
+  queue.push({0, from});
+  while (!queue.empty()) {
+    auto [d, v] = queue.top();
+    queue.pop();
+    if (d > distance[v])
+      continue;
+    for (unsigned a : out[v]) {
+      unsigned to = graph.arcs[a].to;
+      if (d + length[a] < distance[to]) {
+        distance[to] = d + length[a];
+        via[to] = int(a);
+        queue.push({distance[to], to});
+      }
+    }
   }
-  std::map<unsigned, std::vector<unsigned>> targets;
-  for (auto [from, to] : pairs)
-    targets[from].push_back(to);
+  return via;
+}
+
+Rational Router::timeOf(llvm::ArrayRef<Int> load, const Rational &scale) const {
+  Rational most = 0;
+  for (unsigned a = 0; a < load.size(); ++a) {
+    Rational time = Rational::make(load[a], 1) / (graph.arcs[a].capacity * scale);
+    if (!time.isValid())
+      return Rational::invalid();
+    if (time > most)
+      most = time;
+  }
+  return most;
+}
+
+bool Router::repair(unsigned from, llvm::ArrayRef<std::pair<unsigned, uint64_t>> ends, Int scale,
+                    llvm::MutableArrayRef<Int> flow) const {
+  std::vector<Int> lacks(graph.size(), 0); // what must still arrive
+  for (auto [end, amount] : ends)
+    lacks[end] += Int(amount / unit) * scale;
+  for (unsigned a = 0; a < flow.size(); ++a) {
+    lacks[graph.arcs[a].to] -= flow[a];
+    lacks[graph.arcs[a].from] += flow[a];
+  }
+  std::vector<double> distance, hops(graph.arcs.size(), 1);
+  std::vector<int> via;
+  for (unsigned v = 0; v < graph.size(); ++v) {
+    if (v == from || lacks[v] <= 0)
+      continue; // what arrives and is not wanted does no harm
+    if (via.empty())
+      via = ways(from, hops, distance);
+    if (via[v] < 0)
+      return false;
+    for (unsigned at = v; at != from; at = graph.arcs[via[at]].from)
+      flow[via[at]] += lacks[v];
+  }
+  return true;
+}
+
+std::optional<ConcurrentFlow> Router::byProgram() const {
+  unsigned arcs = graph.arcs.size();
+  if (targets.size() * arcs + 1 > maxColumns)
+    return std::nullopt;
+  LinearProgram program;
+  program.objective.assign(targets.size() * arcs + 1, 0);
+  unsigned time = program.objective.size() - 1;
+  program.objective[time] = 1;
+  program.rows.resize(arcs); // loads within capacity * time
+  for (unsigned a = 0; a < arcs; ++a)
+    program.entries.push_back({a, time, -capacity[a]});
+  unsigned column = 0;
+  for (const auto &[from, ends] : targets) {
+    unsigned base = program.rows.size();
+    program.rows.resize(base + graph.size(), {0, true});
+    for (auto [end, amount] : ends)
+      program.rows[base + end].right += double(amount) / double(largest);
+    for (unsigned a = 0; a < arcs; ++a, ++column) {
+      program.entries.push_back({a, column, 1});
+      // Nothing flows back into a source, nor is its own balance a constraint.
+      if (graph.arcs[a].from != from)
+        program.entries.push_back({base + graph.arcs[a].from, column, -1});
+      if (graph.arcs[a].to != from)
+        program.entries.push_back({base + graph.arcs[a].to, column, 1});
+    }
+  }
+  std::optional<LinearSolution> solution = solve(program);
+  if (!solution)
+    return std::nullopt;
+  ConcurrentFlow result;
+  double dearest = 0;
+  std::vector<double> prices(solution->prices.begin(), solution->prices.begin() + arcs);
+  for (double price : prices)
+    dearest = std::max(dearest, price);
+  if (!(dearest > 0))
+    return std::nullopt;
+  for (double &price : prices)
+    price /= dearest;
+  for (Int length : toFractions(prices).numerators)
+    result.lengths.push_back(int64_t(length));
+
+  std::vector<double> flows(solution->values.begin(), solution->values.end() - 1);
+  for (double &flow : flows)
+    flow *= double(largest / unit);
+  Fractions exact = toFractions(flows);
+  std::vector<Int> load(arcs, 0);
+  size_t source = 0;
+  for (const auto &[from, ends] : targets) {
+    llvm::MutableArrayRef<Int> flow(exact.numerators.data() + arcs * source++, arcs);
+    if (!repair(from, ends, exact.denominator, flow))
+      return std::nullopt;
+    for (unsigned a = 0; a < arcs; ++a)
+      load[a] += flow[a];
+  }
+  result.routed = timeOf(load, Rational::make(exact.denominator, 1)) * Rational::make(Int(unit), 1);
+  return result;
+}
+
+/// Each round routes every pair along a shortest way and lengthens links by their load. The rounds'
+/// average is a routing; the lengths that bound best are a dual solution.
+std::optional<ConcurrentFlow> Router::bySearch() const {
+  constexpr unsigned most = 120;
+  size_t pairs = 0;
+  for (const auto &[from, ends] : targets)
+    pairs += ends.size();
+  if (pairs * graph.arcs.size() > maxSearch)
+    return std::nullopt;
+  std::vector<double> length, distance, best;
+  for (double c : capacity)
+    length.push_back(1 / c);
+  std::vector<Int> load(graph.arcs.size(), 0);
   double bestBound = -1;
-  for (unsigned round = 0; round < rounds; ++round) {
+  for (unsigned round = 0; round < most; ++round) {
     std::vector<double> now(graph.arcs.size(), 0);
     double demand = 0, supply = 0;
     for (const auto &[from, ends] : targets) {
-      router.run(from, length);
-      for (unsigned end : ends) {
-        if (router.via[end] < 0)
-          continue;
-        demand += router.distance[end];
-        for (unsigned v = end; v != from; v = graph.arcs[router.via[v]].from)
-          now[router.via[v]] += 1;
+      std::vector<int> via = ways(from, length, distance);
+      for (auto [end, amount] : ends) {
+        if (via[end] < 0)
+          return std::nullopt;
+        demand += distance[end] * double(amount);
+        for (unsigned v = end; v != from; v = graph.arcs[via[v]].from) {
+          now[via[v]] += double(amount);
+          load[via[v]] += Int(amount / unit);
+        }
       }
     }
     double busiest = 0;
     for (unsigned a = 0; a < now.size(); ++a) {
       supply += capacity[a] * length[a];
-      load[a] += now[a];
       busiest = std::max(busiest, now[a] / capacity[a]);
     }
-    if (busiest == 0)
-      break;
     if (demand / supply > bestBound) {
       bestBound = demand / supply;
       best = length;
@@ -94,13 +281,18 @@ ConcurrentMetric topology::concurrentMetric(const FlowGraph &graph,
     for (double &l : length) // only ratios matter
       l /= longest;
   }
-  ConcurrentMetric metric;
-  for (unsigned a = 0; a < load.size(); ++a)
-    metric.routed = std::max(metric.routed, load[a] / rounds / capacity[a]);
-  double longest = 0;
+  ConcurrentFlow result;
+  result.routed = timeOf(load, Rational(int64_t(most))) * Rational::make(Int(unit), 1);
+  double longest = *std::max_element(best.begin(), best.end());
   for (double l : best)
-    longest = std::max(longest, l);
-  for (double l : best)
-    metric.lengths.push_back(int64_t(std::llround(l / longest * double(1 << 20))));
-  return metric;
+    result.lengths.push_back(int64_t(std::llround(l / longest * double(1 << 20))));
+  return result;
+}
+
+std::optional<ConcurrentFlow> topology::concurrentFlow(const FlowGraph &graph,
+                                                       llvm::ArrayRef<Demand> demands) {
+  Router router(graph, demands);
+  if (std::optional<ConcurrentFlow> flow = router.byProgram())
+    return flow;
+  return router.bySearch();
 }

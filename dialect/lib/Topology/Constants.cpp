@@ -2,13 +2,15 @@
 //
 // Sources
 //   [nccl] NCCL src/graph/topo.h: SM70/SM80_NVLINK_BW 20.0, SM86 12.0, SM90 20.6, SM100 40.1 GB/s
-//          of payload a link; [rccl] the same file of RCCL: MI200_XGMI_WIDTH 36, GFX94X 48.
+//          of payload a link; [rccl] the same file of RCCL: VEGA_XGMI_WIDTH 24, MI200 36,
+//          GFX94X 48.
 //   [nv]   NVIDIA's data sheets (V100, A100, H100, H200, B200, GB200), dense figures. Raw NVLink
 //          rates: NVLink 2 to 4 carry 25 GB/s a direction and link, NVLink 5 50 GB/s. (nvidia-smi
 //          shows 26.56 GB/s of signalling for NVLink 4; the data sheet's 900 GB/s a GPU, both
 //          directions, is 18 x 2 x 25, and that is the figure taken.)
-//   [amd]  AMD's data sheets (MI210, MI250, MI250X, MI300A, MI300X). A GPU here is what the driver
-//          calls one: a GCD of an MI250. xGMI 3 carries 50 GB/s a direction and link, MI300's 64.
+//   [amd]  AMD's data sheets (MI50, MI100, MI210 to MI300X). A GPU here is what the driver
+//          calls one: a GCD of an MI250. xGMI 2 carries 46 GB/s a direction and link, xGMI 3 50,
+//          MI300's 64.
 //   [pci]  pci.ids, the PCI ID repository.
 // Copy engines are cudaDeviceProp::asyncEngineCount where known (3 on A100 and later, 6 on V100)
 // and two SDMA engines otherwise, an assumption: a schedule asks only whether there is one to
@@ -16,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ncclx/Topology/Make.h"
+#include <algorithm>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
@@ -37,6 +40,8 @@ constexpr uint16_t h100Pcie[] = {0x2331};
 constexpr uint16_t h200Sxm[] = {0x2335};
 constexpr uint16_t b200[] = {0x2901};
 constexpr uint16_t gb200[] = {0x2941};
+constexpr uint16_t mi50[] = {0x66a1};
+constexpr uint16_t mi100[] = {0x738c};
 constexpr uint16_t mi210[] = {0x740f};
 constexpr uint16_t mi250[] = {0x740c};
 constexpr uint16_t mi250x[] = {0x7408};
@@ -50,10 +55,12 @@ const std::vector<KnownGpu> &topology::knownGpus() {
   static const Rates nvlink86 = {giga(140), giga(120)}; // 112.5 GB/s both ways over 4 links
   static const Rates nvlink4 = {giga(250), giga(206)};
   static const Rates nvlink5 = {giga(500), giga(401)};
+  static const Rates xgmi2 = {giga(460), giga(240)};
   static const Rates xgmi3 = {giga(500), giga(360)};
   static const Rates xgmi4 = {giga(640), giga(480)};
   // name, arch, SMs, bf16 and f32 peak, HBM rate and size, copy engines, W. The first of an
-  // architecture is what is guessed for it. V100 has no bf16: its f32 rate stands there.
+  // architecture is what is guessed for it. V100 and MI50 have no bf16: their f32 rate stands
+  // there.
   static const std::vector<KnownGpu> table = {
       {{"V100-SXM2", "sm_70", 80, tera(157), tera(157), giga(9000), 32 * gib, 6, 300},
        LinkKind::nvlink,
@@ -105,6 +112,16 @@ const std::vector<KnownGpu> &topology::knownGpus() {
        nvlink5,
        nvidia,
        gb200},
+      {{"MI50", "gfx906", 60, tera(134), tera(134), giga(10240), 16 * gib, 2, 300},
+       LinkKind::xgmi,
+       xgmi2,
+       amd,
+       mi50},
+      {{"MI100", "gfx908", 120, tera(923), tera(231), giga(12288), 32 * gib, 2, 300},
+       LinkKind::xgmi,
+       xgmi2,
+       amd,
+       mi100},
       {{"MI250-GCD", "gfx90a", 104, tera(1811), tera(226), giga(16000), 64 * gib, 2, 250},
        LinkKind::xgmi,
        xgmi3,
@@ -191,12 +208,24 @@ Topology topology::makeProcessHost(const ProcessHost &spec) {
   host.coreF32Flops = spec.coreF32Flops;
   host.coreBf16Flops = spec.coreBf16Flops;
   topo.hosts.push_back(host);
-  Node memory;
-  memory.name = "memory";
-  memory.kind = NodeKind::memory;
-  memory.throughput = spec.memoryBytesPerSec;
-  topo.nodes.push_back(memory);
+  unsigned memories = std::max<size_t>(1, spec.numa.size());
+  for (unsigned i = 0; i < memories; ++i) {
+    Node memory;
+    memory.name = memories == 1 ? "memory" : "memory" + std::to_string(i);
+    memory.kind = NodeKind::memory;
+    memory.throughput = spec.memoryBytesPerSec * Rational::make(1, memories);
+    if (i < spec.numa.size()) {
+      memory.cores = spec.numa[i].cores;
+      memory.memoryBytes = spec.numa[i].memoryBytes;
+    }
+    topo.nodes.push_back(memory);
+  }
   Rates copy = {spec.coreCopyBytesPerSec, spec.coreCopyBytesPerSec};
+  Rates between = {spec.numaLinkBytesPerSec, spec.numaLinkBytesPerSec};
+  for (unsigned i = 0; i < memories; ++i)
+    for (unsigned j = 0; j < memories; ++j)
+      if (i != j)
+        topo.links.push_back({i, j, LinkKind::shm, 1, between, defaultLatencyNs(LinkKind::cpu), 0});
   for (unsigned r = 0; r < spec.ranks; ++r) {
     Node process;
     process.name = "process" + std::to_string(r);
@@ -205,8 +234,9 @@ Topology topology::makeProcessHost(const ProcessHost &spec) {
     topo.nodes.push_back(process);
     topo.ranks.push_back(index);
     Rational half = spec.latencyNs * Rational::make(1, 2);
-    topo.links.push_back({index, 0, LinkKind::shm, 1, copy, half, 0});
-    topo.links.push_back({0, index, LinkKind::shm, 1, copy, half, 0});
+    auto home = unsigned(uint64_t(r) * memories / spec.ranks);
+    topo.links.push_back({index, home, LinkKind::shm, 1, copy, half, 0});
+    topo.links.push_back({home, index, LinkKind::shm, 1, copy, half, 0});
   }
   return topo;
 }

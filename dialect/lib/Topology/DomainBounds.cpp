@@ -14,6 +14,7 @@ struct Partition {
   std::vector<int> part; ///< by node, -1: in no part
   std::vector<int64_t> members;
   std::vector<Rational> out, in;
+  std::vector<uint64_t> enters, leaves; ///< all_to_all_v: bytes
 };
 
 class DomainBounder {
@@ -120,6 +121,19 @@ template <typename Key> void DomainBounder::addPartition(const char *what, Key k
     if (to >= 0)
       partition.in[to] += bandwidth;
   }
+  if (query.collective == Collective::all_to_all_v) {
+    partition.enters.resize(index.size());
+    partition.leaves.resize(index.size());
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        int from = partition.part[topo.ranks[query.group[i]]];
+        int to = partition.part[topo.ranks[query.group[j]]];
+        if (from == to)
+          continue;
+        partition.leaves[from] += query.counts[i * n + j];
+        partition.enters[to] += query.counts[i * n + j];
+      }
+  }
   partitions.push_back(std::move(partition));
 }
 
@@ -138,6 +152,10 @@ DomainBounder::traffic(Collective collective, const Partition &partition, unsign
     return {whole(n), whole(n)};
   case Collective::all_to_all:
     return {whole(inside) * whole(outside), whole(inside) * whole(outside)};
+  case Collective::all_to_all_v: {
+    auto bytes = [&](uint64_t count) { return Rational::make(Rational::Int(count), 1) / share; };
+    return {bytes(partition.enters[part]), bytes(partition.leaves[part])};
+  }
   case Collective::broadcast:
     return root ? std::pair(whole(0), whole(n)) : std::pair(whole(n), whole(0));
   case Collective::reduce:

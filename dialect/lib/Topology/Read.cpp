@@ -10,9 +10,16 @@ using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 
 /// Larger files are no topology; reading one must not take the machine down.
-static constexpr uint64_t maxBytes = uint64_t(1) << 30;
+static constexpr uint64_t maxBytes = uint64_t(1) << 28;
 
 ReadResult topology::readTopology(llvm::StringRef text, llvm::StringRef name) {
+  if (text.size() > maxBytes) {
+    ReadResult result;
+    result.diagnostics.push_back(
+        {Severity::error, "", 0, "file",
+         fmt::format("has {} bytes; at most {} are read", text.size(), maxBytes)});
+    return result;
+  }
   if (size_t at = 0; !llvm::json::isUTF8(text, &at)) {
     ReadResult result;
     unsigned line = 1 + text.take_front(at).count('\n');

@@ -3,6 +3,7 @@
 // The schema is in dialect/lib/Topology/README.md; WriteJson.cpp writes it.
 //
 //===----------------------------------------------------------------------===//
+#include "Findings.h"
 #include "Quantity.h"
 #include "ncclx/Topology/IO.h"
 #include "ncclx/Topology/Make.h"
@@ -42,8 +43,7 @@ private:
   void report(Severity severity, const std::string &path, const char *rule, std::string message) {
     StringRef element = StringRef(path).take_front(path.find(']') + 1);
     auto line = lines.find(element);
-    found.push_back(
-        {severity, path, line == lines.end() ? 0 : line->second, rule, std::move(message)});
+    found.add({severity, path, line == lines.end() ? 0 : line->second, rule, std::move(message)});
   }
   void wrongType(const std::string &path, StringRef key, const char *expected,
                  const llvm::json::Value &value);
@@ -62,14 +62,15 @@ private:
   void readHost(const Object &object, const std::string &path);
   void readNode(const Object &object, const std::string &path);
   void readLink(const Object &object, const std::string &path);
+  void readExtra(const Object &object, const std::string &path);
   void readRoot(const Object &root);
   void readReplication(const Object &root);
   int findModel(StringRef name);
   const KnownGpu *knownEnd(const Link &link) const;
 
   Topology topo;
-  Diagnostics found;
-  llvm::StringMap<unsigned> lines, nodeIndex;
+  Findings found;
+  llvm::StringMap<unsigned> lines, nodeIndex, hostIndex, modelIndex;
   std::vector<std::pair<uint64_t, unsigned>> ranks; ///< rank, node
 };
 } // namespace
@@ -182,9 +183,15 @@ void JsonReader::checkKeys(const Object &object, const std::string &path,
     if (std::find(known.begin(), known.end(), StringRef(key)) == known.end())
       strangers.push_back(key);
   std::sort(strangers.begin(), strangers.end());
-  for (StringRef key : strangers)
+  for (StringRef key : strangers) {
     report(Severity::warning, path, "unknown-key",
-           fmt::format("'{}' is not a key this reader knows; it is left out", key.str()));
+           fmt::format("'{}' is not a key this reader knows; it is kept and has no effect",
+                       key.str()));
+    Extra extra;
+    extra.at = path.empty() ? key.str() : path + "." + key.str();
+    llvm::raw_string_ostream(extra.text) << *object.get(key);
+    topo.extras.push_back(std::move(extra));
+  }
 }
 
 void JsonReader::eachObject(const Object &root, StringRef key,
@@ -218,6 +225,7 @@ void JsonReader::readGpu(const Object &o, const std::string &path) {
   m.hbmBytes = number(o, path, "hbm_size", 0, uint64_t(1) << 60);
   m.copyEngines = unsigned(number(o, path, "copy_engines", 0, 1024));
   m.powerCapWatts = unsigned(number(o, path, "power_cap_w", 0, 1 << 20));
+  modelIndex.try_emplace(m.name, topo.models.size());
   topo.models.push_back(std::move(m));
 }
 
@@ -232,24 +240,25 @@ void JsonReader::readHost(const Object &o, const std::string &path) {
   h.cores = unsigned(number(o, path, "cores", 0, 1 << 20));
   h.coreF32Flops = quantity(o, path, "core_f32_flops", "FLOP/s").value_or(0);
   h.coreBf16Flops = quantity(o, path, "core_bf16_flops", "FLOP/s").value_or(0);
+  hostIndex.try_emplace(h.name, topo.hosts.size());
   topo.hosts.push_back(std::move(h));
 }
 
 int JsonReader::findModel(StringRef name) {
-  for (size_t i = 0; i < topo.models.size(); ++i)
-    if (topo.models[i].name == name)
-      return int(i);
+  if (auto it = modelIndex.find(name); it != modelIndex.end())
+    return int(it->second);
   const KnownGpu *known = findGpu(name);
   if (!known)
     return -1;
+  modelIndex.try_emplace(name, topo.models.size());
   topo.models.push_back(known->model);
   return int(topo.models.size()) - 1;
 }
 
 void JsonReader::readNode(const Object &o, const std::string &path) {
   checkKeys(o, path,
-            {"name", "kind", "host", "rank", "gpu", "bus_id", "bundle", "throughput", "multicast",
-             "reduces"});
+            {"name", "kind", "host", "rank", "gpu", "bus_id", "bundle", "throughput", "cores",
+             "memory_size", "multicast", "reduces"});
   Node n;
   auto line = lines.find(path);
   n.line = line == lines.end() ? 0 : line->second;
@@ -263,12 +272,11 @@ void JsonReader::readNode(const Object &o, const std::string &path) {
                       kind));
   std::string host = text(o, path, "host");
   if (!host.empty()) {
-    auto it = std::find_if(topo.hosts.begin(), topo.hosts.end(),
-                           [&](const Host &h) { return h.name == host; });
-    if (it == topo.hosts.end())
+    auto it = hostIndex.find(host);
+    if (it == hostIndex.end())
       error(path, "unknown-name", fmt::format("host '{}' is not among 'hosts'", host));
     else
-      n.host = it - topo.hosts.begin();
+      n.host = it->second;
   }
   std::string model = text(o, path, "gpu");
   if (!model.empty()) {
@@ -280,6 +288,8 @@ void JsonReader::readNode(const Object &o, const std::string &path) {
   n.busId = text(o, path, "bus_id");
   n.bundle = text(o, path, "bundle");
   n.throughput = quantity(o, path, "throughput", "B/s").value_or(0);
+  n.cores = unsigned(number(o, path, "cores", 0, 1 << 20));
+  n.memoryBytes = number(o, path, "memory_size", 0, uint64_t(1) << 60);
   n.multicast = flag(o, path, "multicast");
   n.reduces = flag(o, path, "reduces");
   if (o.get("rank"))
@@ -295,6 +305,12 @@ const KnownGpu *JsonReader::knownEnd(const Link &link) const {
         if (known->linkKind == link.kind)
           return known;
   return nullptr;
+}
+
+void JsonReader::readExtra(const Object &o, const std::string &path) {
+  checkKeys(o, path, {"at", "text"});
+  Extra extra{text(o, path, "at", true), text(o, path, "text", true)};
+  topo.extras.push_back(std::move(extra));
 }
 
 void JsonReader::readLink(const Object &o, const std::string &path) {
@@ -354,9 +370,9 @@ void JsonReader::readRoot(const Object &root) {
   uint64_t version = number(root, "", "version", 0, 1 << 20);
   if (version != 1)
     return error("", "version", fmt::format("'version' is {}; this reader knows 1", version));
-  checkKeys(
-      root, "",
-      {"format", "version", "name", "comment", "gpus", "hosts", "nodes", "links", "replicate"});
+  checkKeys(root, "",
+            {"format", "version", "name", "comment", "gpus", "hosts", "nodes", "links", "replicate",
+             "extras"});
   std::string name = text(root, "", "name");
   if (!name.empty())
     topo.name = name;
@@ -368,10 +384,12 @@ void JsonReader::readRoot(const Object &root) {
   if (topo.hosts.empty()) {
     topo.hosts.emplace_back();
     topo.hosts.back().name = "host0";
+    hostIndex.try_emplace("host0", 0);
   }
   eachObject(root, "nodes", reader(&JsonReader::readNode));
   eachObject(root, "links", reader(&JsonReader::readLink));
-  if (hasErrors(found))
+  eachObject(root, "extras", reader(&JsonReader::readExtra));
+  if (found.hasErrors())
     return;
   std::sort(ranks.begin(), ranks.end());
   for (size_t r = 0; r < ranks.size(); ++r) {
@@ -405,18 +423,19 @@ void JsonReader::readReplication(const Object &root) {
     tier.latencyNs = quantity(entry, where, "latency_ns", "ns").value_or(0);
     spec.network.push_back(std::move(tier));
   });
-  if (hasErrors(found))
+  if (found.hasErrors())
     return;
   // The base must be sound before it is copied.
   Diagnostics own = topo.validate();
   if (hasErrors(own)) {
-    found.insert(found.end(), own.begin(), own.end());
+    found.add(std::move(own));
     return;
   }
   std::string problem;
   std::optional<Topology> copies = replicateHosts(topo, spec, problem);
   if (!copies)
     return error(path, "replicate", problem);
+  copies->extras = std::move(topo.extras);
   topo = std::move(*copies);
 }
 
@@ -443,11 +462,11 @@ ReadResult JsonReader::run(StringRef input) {
     readRoot(*root);
   else
     error("", "type", "the document must be an object");
-  if (!hasErrors(found)) {
+  if (!found.hasErrors()) {
     Diagnostics more = topo.validate();
-    found.insert(found.end(), more.begin(), more.end());
+    found.add(std::move(more));
   }
-  result.diagnostics = std::move(found);
+  result.diagnostics = found.take();
   if (!hasErrors(result.diagnostics))
     result.topology = std::move(topo);
   return result;

@@ -5,15 +5,18 @@
 // constants of the GPU's generation.
 //
 //===----------------------------------------------------------------------===//
+#include "Findings.h"
 #include "PciRates.h"
 #include "ncclx/Topology/IO.h"
 #include "ncclx/Topology/Make.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <pugixml.hpp>
 #include <set>
+#include <sstream>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
@@ -22,6 +25,11 @@ using llvm::StringRef;
 namespace {
 /// Deeper files are refused: the walk recurses. Real ones are about ten deep.
 constexpr unsigned maxDepth = 64;
+/// More text, sockets or kinds of GPU are no machine; some of what follows takes their square.
+constexpr size_t maxText = size_t(64) << 20;
+constexpr size_t maxSockets = 1024, maxModels = 256;
+/// Of unknown elements the first are kept.
+constexpr size_t maxExtras = 10'000;
 constexpr int64_t maxWires = 1024;
 /// Faster ports are taken for a unit error: 3.2 Tb/s in Mb/s.
 constexpr int64_t maxPortMbps = 3'200'000;
@@ -67,7 +75,7 @@ private:
   }
   void report(Severity severity, pugi::xml_node at, const std::string &path, const char *rule,
               std::string message) {
-    found.push_back({severity, path, at ? line(at) : 0, rule, std::move(message)});
+    found.add({severity, path, at ? line(at) : 0, rule, std::move(message)});
   }
   std::optional<int64_t> integer(pugi::xml_node node, const std::string &path,
                                  const char *attribute, int64_t low, int64_t high);
@@ -91,13 +99,18 @@ private:
   StringRef text;
   std::vector<size_t> newlines;
   Topology topo;
-  Diagnostics found;
+  Findings found;
   std::vector<Gpu> gpus;
   std::vector<Wire> wires;
   std::vector<std::pair<unsigned, Rates>> sockets; ///< cpu node, its socket link's rates
   llvm::StringMap<int> nodeNames;
-  llvm::StringMap<unsigned> byBusId;
-  std::set<std::string> assumedFor; ///< architectures whose assumption has been reported
+  /// A device's name: its bus id on its host. A fabric that reaches several hosts has no bus id;
+  /// NCCL then writes ones, and means one switch.
+  static std::string key(unsigned host, StringRef busId) {
+    return busId.starts_with("fffffff") ? busId.str() : fmt::format("{}/{}", host, busId.str());
+  }
+  llvm::StringMap<unsigned> byBusId; ///< by key()
+  std::set<std::string> assumedFor;  ///< architectures whose assumption has been reported
   int net = -1;
   unsigned bareGpus = 0, bareNics = 0, bareUnknown = 0; ///< pci elements with no record inside
 };
@@ -153,10 +166,32 @@ void XmlReader::connect(unsigned a, unsigned b, LinkKind kind, const Rates &rate
   topo.links.push_back({b, a, kind, count, rates, latency, atLine});
 }
 
+/// Keeps an element that has no meaning here as it is written.
 void XmlReader::unknown(pugi::xml_node node, const std::string &path) {
-  if (node.type() == pugi::node_element)
+  if (node.type() != pugi::node_element)
+    return;
+  StringRef tag = node.name();
+  const char *home = llvm::StringSwitch<const char *>(tag)
+                         .Case("cpu", "<system>")
+                         .Case("pci", "<cpu> or <pci>")
+                         .Case("gpu", "<pci>")
+                         .Cases({"nvlink", "xgmi"}, "<gpu>")
+                         .Case("nic", "<cpu> or <pci>")
+                         .Case("net", "<nic>")
+                         .Default(nullptr);
+  if (home)
+    report(Severity::warning, node, path, "misplaced-element",
+           fmt::format("<{}> belongs inside a {}; here it is kept and has no effect", tag.str(),
+                       home));
+  else
     report(Severity::warning, node, path, "unknown-element",
-           fmt::format("<{}> is not an element this reader knows; it is left out", node.name()));
+           fmt::format("<{}> is not an element this reader knows; it is kept and has no effect",
+                       tag.str()));
+  if (topo.extras.size() == maxExtras)
+    return;
+  std::ostringstream text;
+  node.print(text, "", pugi::format_raw);
+  topo.extras.push_back({path, text.str()});
 }
 
 void XmlReader::readSystem(pugi::xml_node system) {
@@ -170,6 +205,9 @@ void XmlReader::readSystem(pugi::xml_node system) {
 }
 
 void XmlReader::readCpu(pugi::xml_node cpu, const std::string &path) {
+  if (sockets.size() == maxSockets)
+    return report(Severity::error, cpu, path, "count",
+                  fmt::format("more than {} <cpu> elements", maxSockets));
   std::string hostName = cpu.attribute("host_hash").value();
   if (hostName.empty())
     hostName = "host0";
@@ -227,11 +265,16 @@ void XmlReader::readPci(pugi::xml_node pci, Place place) {
   if (busId.empty())
     report(Severity::warning, pci, place.path, "missing-busid",
            "a <pci> element without busid=\"...\"");
-  else if (byBusId.count(busId)) {
-    report(Severity::error, pci, place.path, "duplicate-bus-id",
-           fmt::format("a second <pci> has bus id {} (the first is in line {})", busId,
-                       topo.nodes[byBusId[busId]].line));
-    return;
+  else if (auto first = byBusId.find(key(place.host, busId)); first != byBusId.end()) {
+    // Links name GPUs by bus id; of bridges copied by hand only the id is lost.
+    bool gpus = pci.child("gpu") || topo.nodes[first->second].kind == NodeKind::gpu;
+    report(gpus ? Severity::error : Severity::warning, pci, place.path, "duplicate-bus-id",
+           fmt::format("a second <pci> has bus id {} (the first is in line {}){}", busId,
+                       topo.nodes[first->second].line,
+                       gpus ? "" : "; it is taken for another device, without an id"));
+    if (gpus)
+      return;
+    busId.clear();
   }
   std::string problem;
   Rates rates =
@@ -258,10 +301,10 @@ void XmlReader::readPci(pugi::xml_node pci, Place place) {
     node.kind = NodeKind::pci;
     node.host = place.host;
     node.busId = busId;
-    node.name = "pci-" + busId;
+    node.name = busId.empty() ? "pci" : "pci-" + busId;
     unsigned index = addNode(node, pci);
     if (!busId.empty())
-      byBusId[busId] = index;
+      byBusId[key(place.host, busId)] = index;
     connect(index, unsigned(place.parent), LinkKind::pci, rates, 1, line(pci));
     place.parent = int(index);
   }
@@ -325,6 +368,11 @@ int XmlReader::addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::strin
   for (size_t i = 0; i < topo.models.size(); ++i)
     if (topo.models[i] == model)
       return int(i);
+  if (topo.models.size() == maxModels) {
+    report(Severity::error, gpu, path, "count",
+           fmt::format("more than {} kinds of GPU", maxModels));
+    return 0;
+  }
   topo.models.push_back(model);
   return int(topo.models.size()) - 1;
 }
@@ -346,7 +394,7 @@ void XmlReader::readGpu(pugi::xml_node gpu, pugi::xml_node pci, const Place &pla
   node.model = addModel(gpu, pci, path, record.known);
   record.node = addNode(node, gpu);
   if (!node.busId.empty())
-    byBusId[node.busId] = record.node;
+    byBusId[key(node.host, node.busId)] = record.node;
   connect(record.node, unsigned(place.parent), LinkKind::pci, rates, 1, line(pci));
   for (const auto &[socket, unused] : sockets)
     record.cpu = int(socket); // the last one read encloses this GPU
@@ -439,17 +487,17 @@ void XmlReader::joinSockets() {
     return l.kind == LinkKind::nvlink || l.kind == LinkKind::xgmi;
   });
   if (any && !scaleUp)
-    found.push_back({Severity::note, "system/cpu", 0, "assumed-rate",
-                     fmt::format("links between sockets are not in the file; NCCL's {:.0f} GB/s is "
-                                 "taken, raw and payload",
-                                 sockets[0].second.raw.toDouble() / 1e9)});
+    found.add({Severity::note, "system/cpu", 0, "assumed-rate",
+               fmt::format("links between sockets are not in the file; NCCL's {:.0f} GB/s is "
+                           "taken, raw and payload",
+                           sockets[0].second.raw.toDouble() / 1e9)});
 }
 
 void XmlReader::joinWire(const Wire &wire) {
   const Gpu &gpu = gpus[wire.gpu];
   const Node &source = topo.nodes[gpu.node];
   auto warn = [&](const char *rule, std::string message) {
-    found.push_back({Severity::warning, wire.path, wire.line, rule, std::move(message)});
+    found.add({Severity::warning, wire.path, wire.line, rule, std::move(message)});
   };
   if (!wire.target.empty() && wire.target == source.busId)
     return warn("self-link",
@@ -469,7 +517,8 @@ void XmlReader::joinWire(const Wire &wire) {
       connect(gpu.node, unsigned(gpu.cpu), LinkKind::nvlink, rates, wire.count, wire.line);
     return;
   }
-  auto target = byBusId.find(wire.target);
+  std::string targetKey = key(source.host, wire.target);
+  auto target = byBusId.find(targetKey);
   if (StringRef(wire.tclass).starts_with("0x0680") && target == byBusId.end()) {
     Node node;
     node.kind = NodeKind::nvswitch;
@@ -478,7 +527,9 @@ void XmlReader::joinWire(const Wire &wire) {
     node.name = "nvswitch-" + wire.target;
     node.bundle = "nvswitch";
     node.line = wire.line;
-    target = byBusId.try_emplace(wire.target, unsigned(topo.nodes.size())).first;
+    if (node.host > 0 && targetKey != wire.target)
+      node.name = topo.hosts[node.host].name + "." + node.name;
+    target = byBusId.try_emplace(targetKey, unsigned(topo.nodes.size())).first;
     topo.nodes.push_back(node);
   }
   if (target == byBusId.end())
@@ -521,22 +572,24 @@ void XmlReader::numberRanks() {
     topo.ranks.push_back(order[r]->node);
   }
   if (!dense)
-    found.push_back(
-        {Severity::note, "system", 0, "ranks-numbered",
-         all ? "the GPUs' ranks are not 0, 1, 2, ...: they are numbered anew in their order"
-             : "not every GPU has a rank: they are numbered by dev"});
+    found.add({Severity::note, "system", 0, "ranks-numbered",
+               all ? "the GPUs' ranks are not 0, 1, 2, ...: they are numbered anew in their order"
+                   : "not every GPU has a rank: they are numbered by dev"});
 }
 
 ReadResult XmlReader::run() {
   ReadResult result;
   result.format = "nccl-xml";
-  pugi::xml_document document;
-  pugi::xml_parse_result parsed =
-      document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_auto);
   auto fail = [&](unsigned atLine, const char *rule, std::string message) {
     result.diagnostics.push_back({Severity::error, "", atLine, rule, std::move(message)});
     return std::move(result);
   };
+  if (text.size() > maxText)
+    return fail(0, "file",
+                fmt::format("has {} bytes of XML; at most {} are read", text.size(), maxText));
+  pugi::xml_document document;
+  pugi::xml_parse_result parsed =
+      document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_auto);
   if (!parsed)
     return fail(lineAt(parsed.offset), "xml",
                 fmt::format("not well-formed XML, or cut short: {}", parsed.description()));
@@ -551,19 +604,19 @@ ReadResult XmlReader::run() {
     return fail(line(root), "not-a-system",
                 fmt::format("the root element is <{}>, a topology's is <system>", tag.str()));
   readSystem(root);
-  if (gpus.empty() && !hasErrors(found)) {
-    report(
-        Severity::error, root, "system", "no-gpu-records",
-        fmt::format("the file has no <gpu> record, so it says nothing about GPUs or their links: "
-                    "a skeleton of the PCI tree ({} GPU-class, {} network-class and {} "
-                    "unclassified devices), which NCCL fills in on the machine itself; take a "
-                    "dump there (NCCL_TOPO_DUMP_FILE)",
-                    bareGpus, bareNics, bareUnknown));
+  if (gpus.empty() && !found.hasErrors()) {
+    report(Severity::error, root, "system", "no-gpu-records",
+           fmt::format("the file has no <gpu> record in a <pci>, so it says nothing about GPUs or "
+                       "their links: "
+                       "a skeleton of the PCI tree ({} GPU-class, {} network-class and {} "
+                       "unclassified devices), which NCCL fills in on the machine itself; take a "
+                       "dump there (NCCL_TOPO_DUMP_FILE)",
+                       bareGpus, bareNics, bareUnknown));
   } else if (bareGpus > 0) {
     report(Severity::warning, root, "system", "no-gpu-record",
            fmt::format("{} GPU-class device(s) have no <gpu> record and are left out", bareGpus));
   }
-  if (!hasErrors(found)) {
+  if (!found.hasErrors()) {
     if (wires.empty())
       report(Severity::note, root, "system", "no-scale-up-links",
              "no <nvlink> or <xgmi> record: GPUs reach each other over PCI alone");
@@ -572,9 +625,9 @@ ReadResult XmlReader::run() {
     joinSockets();
     numberRanks();
     Diagnostics more = topo.validate();
-    found.insert(found.end(), more.begin(), more.end());
+    found.add(std::move(more));
   }
-  result.diagnostics = std::move(found);
+  result.diagnostics = found.take();
   if (!hasErrors(result.diagnostics))
     result.topology = std::move(topo);
   return result;

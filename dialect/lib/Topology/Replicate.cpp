@@ -6,8 +6,8 @@
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 
-/// Nodes above this are refused: a file of a few lines must not take the machine's memory.
-static constexpr uint64_t maxNodes = 4'000'000;
+/// More nodes or links are refused: a file of a few lines must not take the machine's memory.
+static constexpr uint64_t maxNodes = 1'000'000, maxLinks = 4'000'000;
 
 static std::string checkReplication(const Topology &base, const Replication &spec) {
   if (base.hosts.size() != 1)
@@ -17,6 +17,9 @@ static std::string checkReplication(const Topology &base, const Replication &spe
   if (uint64_t(spec.hosts) * base.nodes.size() > maxNodes)
     return fmt::format("{} hosts of {} nodes are more than {} nodes", spec.hosts, base.nodes.size(),
                        maxNodes);
+  if (uint64_t(spec.hosts) * base.links.size() > maxLinks)
+    return fmt::format("{} hosts of {} links are more than {} links", spec.hosts, base.links.size(),
+                       maxLinks);
   unsigned nets = std::count_if(base.nodes.begin(), base.nodes.end(),
                                 [](const Node &n) { return n.kind == NodeKind::net; });
   if (!spec.network.empty() && nets != 1)

@@ -1,5 +1,6 @@
 //===- Topology.cpp - Names and validation --------------------------------===//
 #include "ncclx/Topology/Topology.h"
+#include "Findings.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <fmt/format.h>
@@ -146,17 +147,17 @@ public:
     checkLinks();
     checkRanks();
     // The rest follows indices.
-    if (!hasErrors(found)) {
+    if (!found.hasErrors()) {
       checkSides();
       checkPeers();
     }
-    return std::move(found);
+    return found.take();
   }
 
 private:
   void report(Severity severity, std::string path, unsigned line, const char *rule,
               std::string message) {
-    found.push_back({severity, std::move(path), line, rule, std::move(message)});
+    found.add({severity, std::move(path), line, rule, std::move(message)});
   }
   /// Paths are made only when there is something to say: large topologies have millions of
   /// elements.
@@ -191,7 +192,7 @@ private:
   void checkPeers();
 
   const Topology &topo;
-  Diagnostics found;
+  Findings found;
 };
 } // namespace
 

@@ -98,6 +98,8 @@ void JsonWriter::run() {
       text("bus_id", n.busId);
       text("bundle", n.bundle);
       quantity("throughput", n.throughput, "B/s");
+      number("cores", n.cores);
+      number("memory_size", n.memoryBytes);
       if (n.multicast)
         json.attribute("multicast", true);
       if (n.reduces)
@@ -117,6 +119,11 @@ void JsonWriter::run() {
         i += twin;
       }
     });
+    if (!topo.extras.empty())
+      each("extras", topo.extras, [&](const Extra &e, size_t) {
+        text("at", e.at);
+        text("text", e.text);
+      });
   });
 }
 

@@ -2,7 +2,7 @@
 #include "ncclx/Selection/Selection.h"
 
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/Topology/IO.h"
+#include "ncclx/NCCLX/Topology.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringMap.h"
@@ -86,11 +86,15 @@ struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (topologyFile.empty()) {
-      getOperation().emitError("ncclx-choose-algorithm needs topology=FILE");
+    auto inModule =
+        getOperation()->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName());
+    if (topologyFile.empty() && !inModule) {
+      getOperation().emitError("ncclx-choose-algorithm needs topology=FILE, or the module's "
+                               "attribute ncclx.topology");
       return signalPassFailure();
     }
-    topology::ReadResult read = topology::readTopologyFile(topologyFile);
+    topology::ReadResult read =
+        topologyFile.empty() ? readTopology(inModule) : topology::readTopologyFile(topologyFile);
     if (!read.topology) {
       for (const topology::Diagnostic &diagnostic : read.diagnostics)
         getOperation().emitError(topology::toString(diagnostic, topologyFile));

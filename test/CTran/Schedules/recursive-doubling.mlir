@@ -16,10 +16,10 @@
 // RUN: sed '/MUT-RTR/s/>= %%c1/>= %%c0/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=RTR
 // RTR: error: program @recursive_doubling is refused: race
 // RTR-SAME: 'put 2'
-// The wrong half is sent: the box that the peer already has.
+// The wrong half is sent: the box that the peer already has, which is not even as large.
 // RUN: sed '/MUT-SRC/s/%%have1/%%here1/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=SRC
-// SRC: error: program @recursive_doubling is refused: race
-// SRC-SAME: 'put 1'
+// SRC: error: program @recursive_doubling is refused: invalid
+// SRC-SAME: 'put 1'{{.*}}moves 26 bytes of 'out' into 24
 // A put notifies at another peer than it lands at.
 // RUN: sed '/MUT-NOTIFY/s/notify %%r0/notify %%r1/' %s | not ncclx-opt --ctran-verify 2>&1 | FileCheck %s --check-prefix=NOTIFY
 // NOTIFY: error: 'ctran.copy' op notifies a slot at a peer where no destination lands

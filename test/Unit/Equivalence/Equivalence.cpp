@@ -4,11 +4,15 @@
 #include "../Runtime/Harness.h"
 #include "CppCarrier.h"
 
+#include "ncclx/Overlap/Passes.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Topology/Make.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <barrier>
@@ -32,9 +36,13 @@ topology::Topology processes(int64_t ranks) {
   return topology::makeProcessHost(host);
 }
 
+/// How far a text is taken: to its choices, which the reference needs, or to code.
+enum class Depth { chosen, code };
+
 /// A text on its way to code, with what the stages say.
 struct Compiled {
-  Compiled(const std::string &text, int64_t ranks, const std::string &transport)
+  Compiled(const std::string &text, int64_t ranks, const std::string &transport,
+           Depth depth = Depth::code)
       : topology(processes(ranks)), handler(&context,
                                             [this](Diagnostic &diagnostic) {
                                               messages += diagnostic.str() + "\n";
@@ -51,6 +59,8 @@ struct Compiled {
         return "parse";
       if (failed(compilation.choose()))
         return "choose";
+      if (depth == Depth::chosen)
+        return nullptr;
       if (failed(compilation.lower()))
         return "lower";
       compilation.prove();
@@ -72,6 +82,25 @@ struct Compiled {
   ScopedDiagnosticHandler handler;
   Compilation compilation;
 };
+
+/// The graph after its passes; empty, with a failure noted, where one of them fails.
+std::string passed(const std::string &text, const std::string &pipeline) {
+  static bool registered = (registerOverlapPasses(), true);
+  (void)registered;
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  MLIRContext context(registry);
+  context.disableMultithreading();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  PassManager manager(&context);
+  std::string result;
+  if (!module || failed(parsePassPipeline(pipeline, manager)) || failed(manager.run(*module))) {
+    ADD_FAILURE() << pipeline << " fails on\n" << text;
+    return result;
+  }
+  llvm::raw_string_ostream(result) << *module;
+  return result;
+}
 
 void fill(const Options &options, int64_t run, int64_t rank, int64_t argument, ShapedType type,
           uint8_t *data) {
@@ -210,7 +239,15 @@ llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
 
 std::string equivalence::check(const GraphText &graph, const std::string &transport,
                                const Options &options) {
-  Compiled compiled(graph.str(), graph.ranks(), transport);
+  std::string text = graph.str();
+  std::optional<Compiled> original;
+  if (!options.pipeline.empty()) {
+    original.emplace(text, graph.ranks(), transport, Depth::chosen);
+    if (!original->failure.empty())
+      return original->failure;
+    text = passed(text, options.pipeline);
+  }
+  Compiled compiled(text, graph.ranks(), transport);
   if (!compiled.failure.empty())
     return compiled.failure;
   Compilation &compilation = compiled.compilation;
@@ -230,7 +267,9 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
     program = loaded->program();
   }
   Expected expected;
-  if (std::string error = interpret(compilation, options, expected); !error.empty())
+  if (std::string error =
+          interpret(original ? original->compilation : compilation, options, expected);
+      !error.empty())
     return error + "\n" + compiled.messages;
   harness::Job job;
   job.mode = harness::Mode::Threads;

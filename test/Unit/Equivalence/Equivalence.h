@@ -10,6 +10,9 @@ struct Options {
   int64_t runs = 3;        ///< back to back, each with inputs of its own
   int64_t adversarial = 2; ///< orders that the abstract machine tries
   uint64_t seed = 1;
+  /// Passes that the graph goes through before it is compiled; the reference interprets it as it
+  /// is.
+  std::string pipeline = "";
   bool specials = false; ///< NaN, infinities and -0 among the inputs
   bool cpp = false;      ///< run the C++ carrier instead of the one in this process
 };

@@ -258,18 +258,31 @@ private:
   }
 };
 
-void expectSeeds(uint64_t from, uint64_t to, bool cpp = false) {
+void expectSeeds(uint64_t from, uint64_t to, Options options = {}) {
   if (const char *one = getenv("NCCLX_TEST_SEED"))
     from = strtoull(one, nullptr, 10), to = from + 1;
   for (uint64_t seed = from; seed < to; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    expectEqual(Generator(seed).take(), {.seed = seed, .cpp = cpp});
+    options.seed = seed;
+    expectEqual(Generator(seed).take(), options);
   }
 }
 
 TEST(EquivalenceRandom, Graphs) { expectSeeds(1, 9); }
 TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 45); }
-TEST(EquivalenceRandom, CppCarrier) { expectSeeds(45, 47, /*cpp=*/true); }
-TEST(SlowEquivalenceRandom, CppCarrier) { expectSeeds(47, 57, /*cpp=*/true); }
+TEST(EquivalenceRandom, CppCarrier) { expectSeeds(45, 47, {.cpp = true}); }
+TEST(SlowEquivalenceRandom, CppCarrier) { expectSeeds(47, 57, {.cpp = true}); }
+
+// Every gain is taken, so that much moves; GEMMs of these sizes hide nothing under a margin.
+Options overlap(const std::string &pass) {
+  return {.pipeline = pass + "{machine=" NCCLX_MACHINES "/h100-nvswitch.json margin=0}"};
+}
+TEST(EquivalenceRandom, Overlapped) { expectSeeds(101, 105, overlap("ncclx-overlap")); }
+TEST(SlowEquivalenceRandom, Overlapped) { expectSeeds(105, 117, overlap("ncclx-overlap")); }
+TEST(SlowEquivalenceRandom, NamedOverlaps) {
+  for (const char *pass :
+       {"ncclx-pair-bulk", "ncclx-reschedule-ag-wgrad", "ncclx-hoist-collectives"})
+    expectSeeds(117, 121, overlap(pass));
+}
 
 } // namespace

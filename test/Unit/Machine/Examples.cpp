@@ -1,94 +1,13 @@
 //===- Examples.cpp - The reference's schedules, in C++ -----------------------===//
 
-#include "Examples.h"
+#include "Maker.h"
 
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 namespace mlir::ctran::machine::examples {
 
 namespace {
-
-using Path = Indices;
-
-Index own(unsigned axis, int64_t shift = 0) { return {true, axis, shift}; }
-Index at(int64_t value) { return {false, 0, value}; }
-
-Lane ce(int64_t i = 0) { return {LaneKind::CE, i}; }
-Lane sm(int64_t i = 0) { return {LaneKind::SM, i}; }
-Lane nic(int64_t i = 0) { return {LaneKind::NIC, i}; }
-Lane host() { return {LaneKind::Host, 0}; }
-Lane user() { return {LaneKind::User, 0}; }
-
-/// Fills one op after another in the same storage.
-class Maker {
-public:
-  explicit Maker(const Example &example) : axes(example.grid.sizes.size()) {}
-
-  Maker &start(OpKind kind, Lane lane, unsigned note) {
-    op.kind = kind;
-    op.lane = lane;
-    op.location = note;
-    op.reads.clear();
-    op.writes.clear();
-    op.slot.reset();
-    op.k = 0;
-    op.after.clear();
-    op.token = llvm::makeIntrusiveRefCnt<Token>();
-    if (!op.label.path.empty() || !op.label.summed.empty() || !op.label.shared.empty())
-      op.label = {};
-    return *this;
-  }
-  Maker &read(unsigned window, Path path, Peer peer = {}) {
-    op.reads.push_back({window, 0, std::move(peer), std::move(path), {}, -1});
-    return *this;
-  }
-  Maker &write(unsigned window, Path path, Peer peer = {}) {
-    op.writes.push_back({window, 0, std::move(peer), std::move(path), {}, -1});
-    return *this;
-  }
-  Maker &interval(int64_t first, int64_t count, bool ofWrite = false) {
-    Access &access = ofWrite ? op.writes.back() : op.reads.back();
-    access.first = at(first);
-    access.count = count;
-    return *this;
-  }
-  Maker &slot(unsigned slots, Path path, Peer peer = {}) {
-    op.slot = SlotRef{slots, std::move(peer), std::move(path), {}, -1};
-    return *this;
-  }
-  Maker &atLeast(int64_t k) {
-    op.k = k;
-    return *this;
-  }
-  Maker &after(const TokenRef &token) {
-    op.after.push_back(token);
-    return *this;
-  }
-  Maker &after(const std::vector<TokenRef> &tokens) {
-    op.after.insert(op.after.end(), tokens.begin(), tokens.end());
-    return *this;
-  }
-  Maker &label(Path path, std::vector<unsigned> summed = {}, std::vector<unsigned> shared = {}) {
-    op.label = {0, std::move(path), std::move(summed), std::move(shared)};
-    return *this;
-  }
-  operator Op &() { return op; }
-  TokenRef token() const { return op.token; }
-
-  Peer peer(unsigned axis, int64_t d) const {
-    Peer peer;
-    peer.remote = true;
-    peer.shift.assign(axes, 0);
-    peer.shift[axis] = d;
-    return peer;
-  }
-
-private:
-  size_t axes;
-  Op op;
-};
 
 class ExampleStream : public OpStream {
 public:
@@ -120,54 +39,6 @@ public:
   AsymmetricStream() { why = "a coordinate is compared with a number"; }
   Result next(Op &) override { return Result::Asymmetric; }
 };
-
-Window window(std::string name, std::vector<Dim> dims, int64_t generations = 1) {
-  Window out;
-  out.name = std::move(name);
-  out.peers = Window::Peers::LoadStore;
-  out.generations = generations;
-  out.elementBytes = 4;
-  Space space;
-  space.dims = std::move(dims);
-  space.extent = 1;
-  for (const Dim &dim : space.dims)
-    space.extent *= dim.size;
-  space.unitBytes = 4;
-  out.spaces.push_back(space);
-  return out;
-}
-
-Dim bound(unsigned axis, int64_t size) { return {axis, size}; }
-Dim freeDim(int64_t size) { return {std::nullopt, size}; }
-
-Slots slots(std::string name, std::vector<Dim> dims, int64_t perRun, int64_t writers = 1,
-            int64_t generations = 1) {
-  Slots out;
-  out.name = std::move(name);
-  out.dims = std::move(dims);
-  out.perRun = perRun;
-  out.writers = writers;
-  out.generations = generations;
-  return out;
-}
-
-ExampleRef make(std::string name, std::vector<int64_t> grid, std::vector<std::string> notes) {
-  auto out = std::make_shared<Example>();
-  out->name = std::move(name);
-  out->grid.sizes = std::move(grid);
-  for (size_t i = 0; i < out->grid.sizes.size(); ++i)
-    out->grid.names.push_back("x" + std::to_string(i));
-  out->valueNames = {"v"};
-  for (std::string &note : notes)
-    out->locations.push_back({std::move(note), "", 0, 0});
-  return out;
-}
-
-std::vector<unsigned> allAxes(const Example &e) {
-  std::vector<unsigned> axes(e.grid.sizes.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  return axes;
-}
 
 } // namespace
 
@@ -629,6 +500,22 @@ ExampleRef byName(const std::string &text) {
     return twoShotAllReduce(sizes[0]);
   if (kind == "one-shot")
     return oneShotPackets(sizes[0]);
+  if (kind == "alltoall")
+    return allToAll(sizes[0], number("lanes=", 1));
+  if (kind == "permute")
+    return permute(sizes[0], number("shift=", 1));
+  if (kind == "bidirectional")
+    return bidirectionalAllGather(sizes[0]);
+  if (kind == "binomial")
+    return binomialBroadcast(sizes[0]);
+  if (kind == "halving")
+    return halvingReduceScatter(static_cast<unsigned>(sizes[0]));
+  if (kind == "chunked")
+    return chunkedReduceScatter(sizes[0], number("pieces=", 2), scratch);
+  if (kind == "stream")
+    return streamRight(sizes[0], number("pieces=", 2), scratch);
+  if (kind == "handoff")
+    return handoffAllGather(sizes[0]);
   if (kind == "pipeline")
     return pipelineSendRecv(sizes[0], 4, scratch);
   return nullptr;

@@ -1,9 +1,13 @@
 //===- MutantTest.cpp - Broken schedules, and what the machine says -----------===//
 
 #include "Examples.h"
+#include "Orders.h"
 #include "ncclx/Machine/Machine.h"
 
 #include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
 
 using namespace mlir::ctran::machine;
 using namespace mlir::ctran::machine::examples;
@@ -96,122 +100,149 @@ INSTANTIATE_TEST_SUITE_P(
               {race, signal}}),
     [](const testing::TestParamInfo<Named> &info) { return "case" + std::to_string(info.index); });
 
-//===- Every mutator on every schedule ----------------------------------------===//
+//===- Every kind of mutation on every schedule -------------------------------===//
 
-/// Runs every order of the effects on memory; -1: still going after `limit` executions.
-struct Orders {
-  int64_t tried = 0;
-  bool all = false;
-  std::string wrong;
-};
-
-Orders tryAllOrders(const Schedule &s, int64_t runs, int64_t limit) {
-  Orders out;
-  std::vector<std::pair<size_t, size_t>> path; // chosen, of how many
-  while (out.tried < limit) {
-    size_t depth = 0;
-    DataOptions options;
-    options.runs = runs;
-    options.choose = [&](size_t n) {
-      if (depth == path.size())
-        path.push_back({0, n});
-      return path[depth++].first;
-    };
-    DataResult result = run(s, options);
-    ++out.tried;
-    if (!result) {
-      out.wrong = result.message;
-      return out;
-    }
-    while (!path.empty() && path.back().first + 1 == path.back().second)
-      path.pop_back();
-    if (path.empty()) {
-      out.all = true;
-      return out;
-    }
-    ++path.back().first;
-  }
-  return out;
-}
-
-TEST(Mutants, AllOrdersOfARightScheduleAreRight) {
-  Orders orders = tryAllOrders(*directAllGather(2), 1, 20000);
-  EXPECT_TRUE(orders.all) << orders.tried;
-  EXPECT_GT(orders.tried, 20);
-  EXPECT_EQ(orders.wrong, "");
-}
-
-TEST(Mutants, SomeOrderOfAWrongScheduleIsWrong) {
-  ExampleRef base = recursiveDoubling(1);
-  Mutant noFlush(base, find(*base, "flush"), mutator("drop"));
-  Orders orders = tryAllOrders(noFlush, 1, 20000);
-  EXPECT_NE(orders.wrong, "");
-}
+constexpr const char *schedules[] = {"direct 3",
+                                     "direct 5",
+                                     "direct 4 counted",
+                                     "ring 3",
+                                     "ring 4 slots=1",
+                                     "ring 5",
+                                     "ring 2,2",
+                                     "ring 3 pieces=2",
+                                     "doubling 2",
+                                     "doubling 3",
+                                     "two-shot 3",
+                                     "two-shot 4",
+                                     "one-shot 3",
+                                     "one-shot 5",
+                                     "bruck 4",
+                                     "bruck-intervals 7",
+                                     "alltoall 4",
+                                     "alltoall 7 lanes=2",
+                                     "permute 5",
+                                     "permute 3 shift=2",
+                                     "bidirectional 4",
+                                     "bidirectional 5",
+                                     "binomial 4",
+                                     "binomial 7",
+                                     "halving 2",
+                                     "halving 3",
+                                     "chunked 3 pieces=3",
+                                     "stream 3",
+                                     "stream 4 pieces=2 slots=3",
+                                     "handoff 3",
+                                     "pipeline 3"};
 
 struct Tally {
-  int mutants = 0, survivors = 0;
+  int schedules = 0, mutants = 0, survivors = 0, harmless = 0, open = 0;
+  std::map<std::string, int> kinds;
+  std::map<Verdict, int> verdicts;
+  int64_t steps = 0, orders = 0;
 };
 
-/// Where a change applies, at most `most` places, spread over the program.
-std::vector<int64_t> places(const ExampleRef &base, const Mutator &change, size_t most) {
-  std::vector<int64_t> all;
-  std::vector<Op> ops = firstRun(*base);
-  for (size_t i = 0; i < ops.size(); ++i)
-    if (change(ops[i], ops[i].k))
-      all.push_back(static_cast<int64_t>(i));
-  std::vector<int64_t> out;
-  for (size_t i = 0; i < std::min(most, all.size()); ++i)
-    out.push_back(all[(i + 1) * all.size() / (std::min(most, all.size()) + 1)]);
-  return out;
+/// One and all ranks agree on every mutation. Those that are proved are right in all orders, and
+/// nothing in them is left to chance. Those that are refused and are right in all orders are
+/// counted.
+void judge(const ExampleRef &base, const Broken &broken, Tally &tally, bool explore) {
+  std::string what = base->name + " " + broken.what;
+  ProofOptions options;
+  options.serialForm = broken.depth.has_value();
+  options.depth = broken.depth;
+  options.mode = ProofMode::AllRanks;
+  ProofResult all = prove(*broken.schedule, options);
+  options.mode = ProofMode::Representative;
+  ProofResult one = prove(*broken.schedule, options);
+  if (base->asymmetric || broken.asymmetric) {
+    EXPECT_EQ(one.verdict, Verdict::Undecided) << what << ": " << one.str();
+    options.mode = ProofMode::Auto;
+    ProofResult automatic = prove(*broken.schedule, options);
+    EXPECT_EQ(automatic.verdict, all.verdict) << what;
+    EXPECT_EQ(automatic.mode, ProofMode::AllRanks) << what;
+  } else {
+    EXPECT_EQ(bool(all), bool(one)) << what << ": " << all.str() << " / " << one.str();
+  }
+  ++tally.mutants;
+  ++tally.kinds[broken.kind];
+  ++tally.verdicts[all.verdict];
+  tally.survivors += bool(all);
+  if (!explore)
+    return;
+  Orders orders =
+      tryAllOrders(*broken.schedule, {.limit = all ? 1000 : 200, .depth = broken.depth});
+  if (all) {
+    EXPECT_TRUE(orders.right()) << what << ": " << orders.str();
+    EXPECT_EQ(orders.races, 0) << what << ": " << orders.str();
+    tally.steps += orders.steps;
+    tally.orders += orders.tried;
+    std::printf("survives: %-24s %-36s %s\n", base->name.c_str(), broken.what.c_str(),
+                orders.str().c_str());
+    return;
+  }
+  tally.harmless += orders.right();
+  // A race may have no effect, and a rule of signals be broken without one; these may not.
+  if (all.verdict == Verdict::Result || all.verdict == Verdict::Undefined ||
+      all.verdict == Verdict::Deadlock)
+    EXPECT_FALSE(orders.right()) << what << ": " << all.str() << "; " << orders.str();
+  tally.open += !orders.all && orders.wrong.empty();
+  // The executor is another account of the same rules.
+  for (uint64_t seed = 1; seed <= 5 && orders.right() && !broken.depth; ++seed) {
+    DataResult data = run(*broken.schedule, {.seed = seed});
+    EXPECT_TRUE(data) << what << " seed " << seed << ": " << data.message << "; " << orders.str();
+  }
 }
 
-/// One and all ranks agree on every mutant, and a survivor is never wrong: in 100 random orders,
-/// nor in the first orders of a systematic walk through all of them.
-Tally sweep(bool mayBeEquivalent) {
+void print(const Tally &tally) {
+  std::printf("%d schedules, %d mutants, %d survive (%.1f %%)\n", tally.schedules, tally.mutants,
+              tally.survivors, 100.0 * tally.survivors / std::max(1, tally.mutants));
+  for (auto [verdict, count] : tally.verdicts)
+    std::printf("  %-12s %d\n", toString(verdict), count);
+  for (auto &[kind, count] : tally.kinds)
+    std::printf("  of kind '%s': %d\n", kind.c_str(), count);
+  if (!tally.orders)
+    return;
+  std::printf("survivors: %lld steps, %lld orders, all tried\n",
+              static_cast<long long>(tally.steps), static_cast<long long>(tally.orders));
+  std::printf("refused, but right in all orders: %d; not all orders tried, none wrong: %d\n",
+              tally.harmless, tally.open);
+}
+
+TEST(Mutants, FewSurviveAndThoseAreRightInAllOrders) {
+  Tally tally;
+  for (const char *name : schedules) {
+    ExampleRef base = byName(name);
+    ProofOptions options;
+    options.mode = ProofMode::AllRanks;
+    options.depth = base->depth;
+    ProofResult proof = prove(*base, options);
+    EXPECT_TRUE(proof) << name << ": " << proof.str();
+    Orders orders = tryAllOrders(*base, {.depth = base->depth});
+    EXPECT_TRUE(orders.right() && orders.tried == 1) << name << ": " << orders.str();
+    base->name = name;
+    ++tally.schedules;
+    for (const Broken &broken : mutations(base, SIZE_MAX))
+      judge(base, broken, tally, true);
+  }
+  EXPECT_GE(tally.schedules, 20);
+  EXPECT_GE(tally.mutants, 200);
+  EXPECT_LE(tally.survivors * 20, tally.mutants) << tally.survivors << " of " << tally.mutants;
+  print(tally);
+}
+
+/// Too many steps for all orders; what the same mutations come to on few ranks, is above.
+TEST(Mutants, OneRankAndAllAgreeOnManyRanks) {
   Tally tally;
   for (const char *name :
-       {"direct 3", "direct 4 counted", "ring 3", "ring 4 slots=1", "ring 2,2", "ring 3 pieces=2",
-        "doubling 2", "two-shot 3", "one-shot 3", "bruck 4"}) {
+       {"direct 24", "ring 64", "ring 4,4,4", "doubling 6", "bruck 32", "alltoall 16", "permute 64",
+        "bidirectional 64", "halving 6", "chunked 16", "stream 64", "two-shot 16", "one-shot 24"}) {
     ExampleRef base = byName(name);
-    for (const auto &[kind, change] : mutators()) {
-      // A token may repeat an order that is there anyway, and a stricter wait may hold as well.
-      if (mayBeEquivalent != (kind == "token" || kind == "early"))
-        continue;
-      for (int64_t index : places(base, change, 2)) {
-        Mutant broken(base, index, change);
-        ProofResult all = proveIn(ProofMode::AllRanks, broken);
-        ProofResult one = proveIn(ProofMode::Representative, broken);
-        std::string what = std::string(name) + " " + kind + "@" + std::to_string(index);
-        EXPECT_EQ(bool(all), bool(one)) << what << ": " << all.str() << " / " << one.str();
-        ++tally.mutants;
-        if (!all)
-          continue;
-        ++tally.survivors;
-        for (uint64_t seed = 1; seed <= 100; ++seed) {
-          DataResult data = run(broken, {.seed = seed});
-          EXPECT_TRUE(data) << what << " seed " << seed << ": " << data.message;
-        }
-        Orders orders = tryAllOrders(broken, 2, 200);
-        EXPECT_EQ(orders.wrong, "") << what;
-        testing::Test::RecordProperty(what, base->locations[firstRun(*base)[index].location].op);
-      }
-    }
+    for (ProofMode mode : {ProofMode::AllRanks, ProofMode::Representative})
+      EXPECT_TRUE(proveIn(mode, *base)) << name << ": " << proveIn(mode, *base).str();
+    ++tally.schedules;
+    for (const Broken &broken : mutations(base, 1))
+      judge(base, broken, tally, false);
   }
-  return tally;
-}
-
-TEST(Mutants, FewSurviveAndThoseAreNeverWrong) {
-  Tally tally = sweep(false);
-  EXPECT_GE(tally.mutants, 60);
-  EXPECT_LE(tally.survivors * 20, tally.mutants) << tally.survivors << " of " << tally.mutants;
-  RecordProperty("mutants", tally.mutants);
-  RecordProperty("survivors", tally.survivors);
-}
-
-TEST(Mutants, ChangesThatMayBeHarmlessAreJudgedRight) {
-  Tally tally = sweep(true);
-  EXPECT_GE(tally.mutants, 30);
-  EXPECT_LT(tally.survivors * 2, tally.mutants) << tally.survivors << " of " << tally.mutants;
+  print(tally);
 }
 
 /// What the prover refuses as a wrong result, undefined or deadlock does go wrong in an execution.
@@ -219,19 +250,17 @@ TEST(Mutants, WhatIsRefusedDoesGoWrong) {
   int refused = 0;
   for (const char *name : {"direct 3", "ring 3", "two-shot 3", "doubling 2"}) {
     ExampleRef base = byName(name);
-    for (const auto &[kind, change] : mutators())
-      for (int64_t index : places(base, change, 1)) {
-        Mutant broken(base, index, change);
-        Verdict verdict = proveIn(ProofMode::AllRanks, broken).verdict;
-        if (verdict != Verdict::Result && verdict != Verdict::Undefined &&
-            verdict != Verdict::Deadlock)
-          continue;
-        ++refused;
-        bool bad = false;
-        for (uint64_t seed = 1; seed <= 60 && !bad; ++seed)
-          bad = !run(broken, {.seed = seed});
-        EXPECT_TRUE(bad) << name << " " << kind << "@" << index << " " << toString(verdict);
-      }
+    for (const Broken &broken : mutations(base, 1)) {
+      Verdict verdict = proveIn(ProofMode::AllRanks, *broken.schedule).verdict;
+      if (verdict != Verdict::Result && verdict != Verdict::Undefined &&
+          verdict != Verdict::Deadlock)
+        continue;
+      ++refused;
+      bool bad = false;
+      for (uint64_t seed = 1; seed <= 60 && !bad; ++seed)
+        bad = !run(*broken.schedule, {.seed = seed});
+      EXPECT_TRUE(bad) << name << " " << broken.what << " " << toString(verdict);
+    }
   }
   EXPECT_GE(refused, 10);
 }

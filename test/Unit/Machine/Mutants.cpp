@@ -14,7 +14,7 @@ static void shiftPeer(Peer &peer) {
 const std::vector<std::pair<std::string, Mutator>> &mutators() {
   static const std::vector<std::pair<std::string, Mutator>> all = {
       {"drop",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (op.kind != OpKind::Wait && op.kind != OpKind::Signal && op.kind != OpKind::Flush)
            return false;
          op.kind = OpKind::Nop;
@@ -22,14 +22,14 @@ const std::vector<std::pair<std::string, Mutator>> &mutators() {
          return true;
        }},
       {"notify",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          bool applies = op.kind == OpKind::Copy && op.slot;
          if (applies)
            op.slot.reset();
          return applies;
        }},
       {"peer",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (op.kind != OpKind::Copy && op.kind != OpKind::Signal)
            return false;
          const Peer *first = !op.writes.empty() ? &op.writes[0].peer
@@ -44,7 +44,7 @@ const std::vector<std::pair<std::string, Mutator>> &mutators() {
          return true;
        }},
       {"data_peer",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (op.kind != OpKind::Copy || !op.slot)
            return false;
          for (Access &write : op.writes)
@@ -52,7 +52,7 @@ const std::vector<std::pair<std::string, Mutator>> &mutators() {
          return true;
        }},
       {"dst",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (!isMove(op) || op.writes[0].path.empty())
            return false;
          for (Access &write : op.writes)
@@ -60,27 +60,27 @@ const std::vector<std::pair<std::string, Mutator>> &mutators() {
          return true;
        }},
       {"src",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (!isMove(op) || op.reads[0].path.empty())
            return false;
          ++op.reads[0].path.back().value;
          return true;
        }},
       {"token",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          bool applies = !op.after.empty() && op.kind != OpKind::Source;
          if (applies)
            op.after.clear();
          return applies;
        }},
       {"value",
-       [](Op &op, int64_t absolute) {
-         bool applies = op.kind == OpKind::Wait && absolute > 0;
+       [](Op &op, const Where &where) {
+         bool applies = op.kind == OpKind::Wait && where.absolute > 0;
          op.k -= applies;
          return applies;
        }},
       {"copy",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (op.kind != OpKind::Reduce)
            return false;
          op.kind = OpKind::Copy;
@@ -88,14 +88,14 @@ const std::vector<std::pair<std::string, Mutator>> &mutators() {
          return true;
        }},
       {"twice",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          if (op.kind != OpKind::Reduce)
            return false;
          op.reads.push_back(Access(op.reads.back()));
          return true;
        }},
       {"early",
-       [](Op &op, int64_t) {
+       [](Op &op, const Where &) {
          bool applies = op.kind == OpKind::Wait;
          op.k += applies;
          return applies;
@@ -104,7 +104,7 @@ const std::vector<std::pair<std::string, Mutator>> &mutators() {
   return all;
 }
 
-bool forgetOwnPuts(Op &op, int64_t) {
+bool forgetOwnPuts(Op &op, const Where &) {
   if (op.after.size() > 2)
     op.after.erase(op.after.begin(), op.after.end() - 2);
   return true;
@@ -116,25 +116,28 @@ Mutant::Mutant(std::shared_ptr<const Schedule> base, int64_t index, Mutator muta
 
 class MutantStream : public OpStream {
 public:
-  MutantStream(const Mutant &mutant, std::unique_ptr<OpStream> stream, bool applies,
-               bool asymmetric, int64_t run)
-      : mutant(mutant), stream(std::move(stream)), applies(applies), asymmetric(asymmetric),
-        run(run) {}
+  MutantStream(const Mutant &mutant, const std::vector<int64_t> *point, int64_t run)
+      : mutant(mutant), stream(mutant.base->open(point, run)), run(run) {
+    if (point)
+      at = *point;
+    known = point != nullptr;
+    applies = mutant.rank < 0 || (point && mutant.grid.rankOf(*point) == mutant.rank);
+  }
   Result next(Op &op) override {
     Result result = stream->next(op);
     why = stream->why;
-    if (result != Result::Op || at++ != mutant.index)
+    if (result != Result::Op || (index++ != mutant.index && !mutant.everyOp))
       return result;
-    if (asymmetric) {
+    if (!known && (mutant.rank >= 0 || mutant.needsPoint)) {
       why = "a coordinate is compared with a number";
       return Result::Asymmetric;
     }
-    int64_t absolute = op.k;
+    Where where{op.k, run, known ? &at : nullptr};
     if (op.kind == OpKind::Wait) {
       const Slots &slots = mutant.slots[op.slot->slots];
-      absolute += slots.perRun * (run / slots.generations);
+      where.absolute += slots.perRun * (run / slots.generations);
     }
-    if (applies && mutant.mutator(op, absolute))
+    if (applies && mutant.mutator(op, where))
       ++mutant.hits;
     return result;
   }
@@ -142,14 +145,13 @@ public:
 private:
   const Mutant &mutant;
   std::unique_ptr<OpStream> stream;
-  bool applies, asymmetric;
-  int64_t run, at = 0;
+  std::vector<int64_t> at;
+  bool known = false, applies = true;
+  int64_t run, index = 0;
 };
 
 std::unique_ptr<OpStream> Mutant::open(const std::vector<int64_t> *point, int64_t run) const {
-  bool applies = rank < 0 || (point && grid.rankOf(*point) == rank);
-  return std::make_unique<MutantStream>(*this, base->open(point, run), applies, rank >= 0 && !point,
-                                        run);
+  return std::make_unique<MutantStream>(*this, point, run);
 }
 
 std::vector<Op> firstRun(const Schedule &schedule) {

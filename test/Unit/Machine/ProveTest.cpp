@@ -248,7 +248,7 @@ TEST(Prove, PiecesAreAsTheSpaceOfTheBoxCutsThem) {
   Space chunked = s->windows[0].spaces[0];
   chunked.dims[0].partition = Partition::Chunked;
   s->windows[0].spaces.push_back(chunked);
-  auto m = std::make_shared<Mutant>(s, find(*s, "use"), [](Op &op, int64_t) {
+  auto m = std::make_shared<Mutant>(s, find(*s, "use"), [](Op &op, const Where &) {
     op.reads[0].space = 1;
     op.reads[0].path = {Index{true, 0, 0}};
     op.label.path = {Index{true, 0, 0}};
@@ -256,7 +256,7 @@ TEST(Prove, PiecesAreAsTheSpaceOfTheBoxCutsThem) {
   });
   EXPECT_TRUE(prove(*m)) << prove(*m).str();
   // Where a piece is missing there is no whole.
-  Mutant partial(m, find(*s, "put"), [](Op &op, int64_t) {
+  Mutant partial(m, find(*s, "put"), [](Op &op, const Where &) {
     op.writes.front() = op.reads.front();
     return true;
   });
@@ -285,7 +285,7 @@ TEST(Prove, ResidentWindowsHoldTheOwnPieceOnly) {
 
 TEST(Prove, AConstantInABoundDimensionIsNoRepresentative) {
   ExampleRef s = directAllGather(3);
-  Mutant m(s, find(*s, "put"), [](Op &op, int64_t) {
+  Mutant m(s, find(*s, "put"), [](Op &op, const Where &) {
     op.writes[0].path[0] = {false, 0, 1};
     return true;
   });

@@ -1,7 +1,7 @@
 //===- ConformanceTest.cpp - What every transport must do -----------------===//
 //
 // One suite, run for each transport, with ranks as processes and as threads (thread sanitizers see
-// across the latter only), and for several rank counts.
+// across the latter only), for the fake transport, and for several rank counts.
 //
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
@@ -37,12 +37,14 @@ std::vector<Case> cases() {
     for (Mode mode : {Mode::Processes, Mode::Threads})
       for (int n : {1, 2, 3, 5, 8})
         all.push_back({transport, mode, n});
+  for (int n : {1, 2, 3, 5, 8})
+    all.push_back({"fake", Mode::Fake, n});
   return all;
 }
 
 std::string caseName(const testing::TestParamInfo<Case> &info) {
-  return info.param.transport + (info.param.mode == Mode::Processes ? "Processes" : "Threads") +
-         std::to_string(info.param.nranks);
+  const char *modes[] = {"Processes", "Threads", ""};
+  return info.param.transport + modes[int(info.param.mode)] + std::to_string(info.param.nranks);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(cases()), caseName);

@@ -6,12 +6,18 @@
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
 
+#include "Control.h"
+#include "Wire.h"
+
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <poll.h>
 #include <set>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace harness;
@@ -41,111 +47,278 @@ PlanSpec ringSpec() {
   return spec;
 }
 
-/// A run round the ring; `before` is called ahead of the put.
-ncclxrtResult_t ringRun(Rank &me, const std::function<void()> &before = nullptr) {
+/// A run round the ring; `before` is called ahead of the put and says whether to go on: if not, the
+/// program ends there.
+ncclxrtResult_t ringRun(Rank &me, const std::function<bool()> &before = nullptr) {
   int next = (me.rank + 1) % me.nranks;
   return me.tryRun([&](int64_t exec) {
-    if (before)
-      before();
+    if (before && !before())
+      return int32_t(ncclxrtSuccess);
     int32_t s = copy(0, exec, 0, ce, whole(1, next, 0, 64), whole(0, -1, 0, 64), 0, next, 0);
     return ncclxrt_wait(s, exec, 1, ce, 0, 0, 1, ncclxrt_run(exec) + 1);
   });
 }
 
-enum class Phase { Prepare, FirstRun, MidRun, BetweenRuns, Destroy };
-struct FaultCase {
+//===- The matrix ---------------------------------------------------------===//
+
+enum class Phase { Rendezvous, Prepare, FirstRun, MidRun, BetweenRuns, Destroy };
+constexpr const char *phaseNames[] = {"Rendezvous", "Prepare",     "FirstRun",
+                                      "MidRun",     "BetweenRuns", "Destroy"};
+constexpr int numPhases = 6;
+enum class Kind { Killed, Stopped, Slow, NeverStarted, WrongPlan, WrongCount, WrongVersion };
+constexpr const char *kindNames[] = {"Killed",    "Stopped",    "Slow",        "NeverStarted",
+                                     "WrongPlan", "WrongCount", "WrongVersion"};
+
+/// What rank 1 does when it comes to `phase`:
+///   Killed, Stopped   by a signal
+///   Slow              does not come back for eight deadlines
+///   NeverStarted      was not started; or leaves instead of starting what comes now; in the middle
+///                     of a run its program ends
+///   WrongPlan         brings another plan, runs another one, or leaves without destroying one
+///   WrongCount        says that the job has 7 ranks; when the job is whole, a stranger does
+///   WrongVersion      speaks interface version 99; when the job is whole, a stranger does
+struct Cell {
   std::string transport;
+  Kind kind;
   Phase phase;
-  int signal; // SIGKILL, SIGSTOP; 0: hangs in a computation of its own
+  /// A stranger does no harm: all ranks end well.
+  bool harmless() const { return kind >= Kind::WrongCount && phase != Phase::Rendezvous; }
+  /// Nobody has a plan at the rendezvous.
+  bool exists() const { return kind != Kind::WrongPlan || phase != Phase::Rendezvous; }
 };
 
-void PrintTo(const FaultCase &c, std::ostream *os) {
-  *os << c.transport << ", signal " << c.signal;
+/// A process that greets the rendezvous server by hand; what it is told.
+std::string greet(const LaunchedRank &launched, int32_t version, int32_t count) {
+  ncclxrt::Address address;
+  ncclxrt::Fd fd;
+  int64_t deadline = ncclxrt::nowNs() + timeoutMs * ncclxrt::nsPerMs;
+  check(ncclxrt::Address::parse(launched.rendezvous, address).ok() &&
+            ncclxrt::connectTo(address, deadline, fd).ok(),
+        "a stranger cannot connect");
+  ncclxrt::MessageStream stream(std::move(fd));
+  stream.send(ncclxrt::Writer()
+                  .put(ncclxrt::Message::Hello)
+                  .put(ncclxrt::helloMagic)
+                  .put(version)
+                  .put(int32_t(culprit))
+                  .put(count)
+                  .put(timeoutMs * ncclxrt::nsPerMs)
+                  .put(std::string_view(launched.job))
+                  .put(std::string_view("shm\n"))
+                  .take());
+  std::string message;
+  while (!stream.next(message) && ncclxrt::pollFor(stream.fd(), POLLIN, deadline))
+    if (!stream.receive() && !stream.next(message))
+      break;
+  ncclxrt::Reader reader(message);
+  reader.get<uint8_t>();
+  reader.get<int32_t>();
+  return reader.text();
 }
 
-class Fault : public testing::TestWithParam<FaultCase> {};
+/// The sentence that a wrong count or version brings.
+std::string complaint(Kind kind) {
+  return kind == Kind::WrongCount ? "rank 1 was started for 7 ranks, but the job has 4"
+                                  : "rank 1 runs interface version 99, the rendezvous version 1";
+}
 
-TEST_P(Fault, SurvivorsNameTheRank) {
-  const FaultCase &c = GetParam();
+/// Rank 1 of a cell, when it has come to the cell's phase. True: it goes on.
+bool comeToGrief(const Cell &c, const LaunchedRank &launched) {
+  switch (c.kind) {
+  case Kind::Killed:
+    fall(Fall::Kill, launched);
+    return true;
+  case Kind::Stopped:
+    fall(Fall::Stop, launched);
+    return true;
+  case Kind::Slow:
+    fall(Fall::Hang, launched);
+    return true;
+  case Kind::NeverStarted:
+    return false;
+  case Kind::WrongPlan:
+    return true; // see playCell
+  case Kind::WrongCount:
+  case Kind::WrongVersion: {
+    bool count = c.kind == Kind::WrongCount;
+    std::string answer = greet(launched, count ? NCCLXRT_ABI_VERSION : 99, count ? 7 : 4);
+    check(answer == complaint(c.kind), "a stranger was told: " + answer);
+    return c.harmless();
+  }
+  }
+  return true;
+}
+
+/// What a rank of a cell does: two plans, three runs of the first.
+void playCell(const Cell &c, const LaunchedRank &launched) {
+  auto falls = [&](Phase phase) { return launched.rank == culprit && phase == c.phase; };
+  auto runsWrong = [&](Phase phase) { return c.kind == Kind::WrongPlan && falls(phase); };
+  if (falls(Phase::Rendezvous) && !comeToGrief(c, launched))
+    return;
+  Rank me(launched.config());
+  if (falls(Phase::Prepare) && !comeToGrief(c, launched))
+    return me.leave();
+  PlanSpec first = ringSpec(), second = ringSpec();
+  second.name = "second";
+  second.hash = 2;
+  if (runsWrong(Phase::Prepare))
+    first.hash = 99;
+  struct Plans { // whatever happens, both go before the communicator
+    ncclxrtPlan_t first = nullptr, second = nullptr;
+    void destroy() {
+      ncclxrtPlanDestroy(std::exchange(first, nullptr));
+      ncclxrtPlanDestroy(std::exchange(second, nullptr));
+    }
+    ~Plans() { destroy(); }
+  } plans;
+  auto prepare = [&](const PlanSpec &spec) {
+    me.prepare(spec);
+    return std::exchange(me.plan, nullptr);
+  };
+  plans.first = prepare(first);
+  plans.second = prepare(second);
+  auto leave = [&] {
+    plans.destroy();
+    me.leave();
+  };
+  auto runOnce = [&](bool wrong, const std::function<bool()> &before) {
+    me.plan = wrong ? plans.second : plans.first;
+    ncclxrtResult_t result = ringRun(me, before);
+    me.plan = nullptr;
+    check(result == ncclxrtSuccess, me.error());
+  };
+  if (c.kind == Kind::NeverStarted && falls(Phase::FirstRun))
+    return leave();
+  runOnce(runsWrong(Phase::FirstRun),
+          [&] { return !falls(Phase::FirstRun) || comeToGrief(c, launched); });
+  runOnce(false, nullptr);
+  if (falls(Phase::BetweenRuns) && !comeToGrief(c, launched))
+    return leave();
+  runOnce(runsWrong(Phase::MidRun) || runsWrong(Phase::BetweenRuns),
+          [&] { return !falls(Phase::MidRun) || comeToGrief(c, launched); });
+  if (falls(Phase::Destroy) && !comeToGrief(c, launched))
+    _exit(0);                      // without a word
+  if (runsWrong(Phase::Destroy)) { // one plan is left: it cannot leave, and ends
+    ncclxrtPlanDestroy(std::exchange(plans.first, nullptr));
+    _exit(ncclxrtCommDestroy(me.comm) == ncclxrtInvalidUsage ? 0 : 1);
+  }
+  leave();
+}
+
+/// What is wrong with how a cell ended; "" if nothing.
+std::string judgeCell(const Cell &c, const std::vector<Outcome> &outcomes) {
+  std::string wrong, reason;
+  bool toldPlace = false;
+  auto inText = [](const Outcome &o, const std::string &what) {
+    return o.text.find(what) != std::string::npos;
+  };
+  for (int r = 0; r < int(outcomes.size()); ++r) {
+    const Outcome &o = outcomes[size_t(r)];
+    auto blame = [&](const std::string &what) {
+      wrong +=
+          fmt::format("rank {} {} ({}, {} ms): {}\n", r, what, o.exit.str(), o.elapsedMs, o.text);
+    };
+    if (c.harmless()) {
+      if (!o.exit.ok())
+        blame("should have ended well");
+      continue;
+    }
+    if (r == culprit)
+      continue;
+    if (o.exit.kind != RankExit::Exited || o.exit.ok())
+      blame("should have ended with an error");
+    // A death is told at once; the others take the deadline, and a little for a busy machine.
+    if (o.elapsedMs > 2 * timeoutMs + 2000)
+      blame("took longer than its deadline");
+    // Whoever waits for a rank that itself waits for the culprit knows that one, and where it is.
+    if (!inText(o, "rank 1") && !inText(o, "rank 2 (waiting in run "))
+      blame("does not name rank 1");
+    bool met = c.phase != Phase::Rendezvous;
+    if (c.kind == Kind::Killed && !inText(o, met ? "rank 1 died" : "rank 1 never joined"))
+      blame("does not tell of the death");
+    if (c.kind == Kind::Stopped &&
+        !inText(o, met ? "not heard from: rank 1" : "rank 1 never joined"))
+      blame("does not tell of the silence");
+    if (c.kind == Kind::WrongPlan && c.phase == Phase::Prepare &&
+        !inText(o, "rank 1 has hash 0x0000000000000063"))
+      blame("does not tell the difference");
+    if (c.kind >= Kind::WrongCount && !inText(o, complaint(c.kind)))
+      blame("does not tell what does not fit");
+    // The first reason wins: where one event ends the job, all ranks give the same.
+    std::string mine = o.text.substr(0, o.text.find(" (here:"));
+    mine.erase(0, mine.find("ended: ") == std::string::npos ? 0 : mine.find("ended: ") + 7);
+    if (c.kind == Kind::Killed && met && !reason.empty() && mine != reason)
+      blame("gives another reason than the first");
+    reason = mine;
+    toldPlace |= inText(o, "step ") && inText(o, "op 'op") && inText(o, "plan 'test', run ");
+    toldPlace |= inText(o, "waiting for all ranks to ") || inText(o, "ms for all ranks to ") ||
+                 inText(o, " came to ");
+  }
+  // Whoever waited for the culprit tells where: rank, plan, run, step and op, or the meeting.
+  if (!c.harmless() && c.phase != Phase::Rendezvous &&
+      !(c.kind == Kind::WrongPlan && c.phase == Phase::Prepare) && !toldPlace)
+    wrong += "no rank tells where it was: " + outcomes[2].text + "\n";
+  return wrong;
+}
+
+/// Plays a cell in a directory of its own, and looks whether anything is left behind.
+std::string runCell(const Cell &c) {
+  char directory[] = "/tmp/ncclxrt-fault-XXXXXX";
+  if (!mkdtemp(directory) || chdir(directory))
+    return "no directory";
+  setenv("TMPDIR", directory, 1);
   auto filesBefore = entries("/proc/self/fd"), shmBefore = entries("/dev/shm");
   Job job;
   job.transport = c.transport;
   job.nranks = 4;
   job.timeoutMs = timeoutMs;
-  job.graceMs = 3 * timeoutMs;
-  auto outcomes = run(job, [&](const LaunchedRank &launched) {
-    auto fall = [&] {
-      if (launched.rank != culprit)
-        return;
-      if (c.signal)
-        kill(getpid(), c.signal);
-      else
-        usleep(8 * timeoutMs * 1000);
-    };
-    Rank me(launched.config());
-    auto mustRun = [&](ncclxrtResult_t result) { check(result == ncclxrtSuccess, me.error()); };
-    if (c.phase == Phase::Prepare)
-      fall();
-    check(me.tryPrepare(ringSpec()) == ncclxrtSuccess, me.error());
-    for (int run = 0; run < 3; ++run) {
-      bool here =
-          (c.phase == Phase::FirstRun && run == 0) || (c.phase == Phase::MidRun && run == 2);
-      mustRun(ringRun(me, here ? std::function<void()>(fall) : nullptr));
-      if (c.phase == Phase::BetweenRuns && run == 1)
-        fall();
-    }
-    if (c.phase == Phase::Destroy)
-      fall();
-    me.leave();
-  });
-  for (int r = 0; r < job.nranks; ++r) {
-    const Outcome &o = outcomes[size_t(r)];
-    if (r == culprit) {
-      EXPECT_FALSE(o.exit.ok());
-      continue;
-    }
-    EXPECT_EQ(o.exit.kind, RankExit::Exited) << r << ": " << o.exit.str();
-    EXPECT_NE(o.text.find("rank 1"), std::string::npos) << r << ": " << o.text;
-    // A death is told at once; the others take the deadline, and a little for a busy machine.
-    EXPECT_LT(o.elapsedMs, 2 * timeoutMs + 2000) << r;
-    if (c.signal == SIGKILL)
-      EXPECT_NE(o.text.find("rank 1 died"), std::string::npos) << r << ": " << o.text;
-    else if (c.signal == SIGSTOP && c.phase != Phase::Prepare && c.phase != Phase::Destroy)
-      EXPECT_NE(o.text.find("not heard from: rank 1"), std::string::npos) << r << ": " << o.text;
-    // The one that waits for the culprit was in the run; others may have been past it.
-    if (c.phase == Phase::MidRun && c.signal == SIGSTOP && r == culprit + 1)
-      EXPECT_NE(o.text.find("run 2"), std::string::npos) << r << ": " << o.text;
-  }
-  EXPECT_EQ(entries("/proc/self/fd"), filesBefore);
-  EXPECT_EQ(entries("/dev/shm"), shmBefore);
+  job.graceMs = 2 * timeoutMs; // who never meets the culprit takes its whole deadline
+  if (c.kind == Kind::NeverStarted && c.phase == Phase::Rendezvous)
+    job.absent = {culprit};
+  std::string wrong =
+      judgeCell(c, run(job, [&](const LaunchedRank &launched) { playCell(c, launched); }));
+  if (entries("/proc/self/fd") != filesBefore)
+    wrong += "a file or socket is left open\n";
+  if (entries("/dev/shm") != shmBefore)
+    wrong += "shared memory is left\n";
+  if (entries(directory).size() != 2)
+    wrong += "a file is left\n";
+  if (waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD)
+    wrong += "a process is left\n";
   // The same name again, at once.
   job.timeoutMs = 20'000;
-  each(job, [](Rank &me) {
-    me.prepare(ringSpec());
-    check(ringRun(me) == ncclxrtSuccess, me.error());
+  job.absent.clear();
+  for (const Outcome &o : run(job, [](const LaunchedRank &launched) {
+         Rank me(launched.config());
+         me.prepare(ringSpec());
+         check(ringRun(me) == ncclxrtSuccess, me.error());
+         me.leave();
+       }))
+    if (!o.exit.ok())
+      wrong += "the name could not be used again: " + o.text + "\n";
+  rmdir(directory);
+  return wrong;
+}
+
+class Fault : public testing::TestWithParam<std::tuple<std::string, int>> {};
+
+TEST_P(Fault, InEveryPhase) {
+  auto [transport, kind] = GetParam();
+  auto wrong = inProcesses(numPhases, [&, transport = transport, kind = kind](int phase) {
+    Cell c{transport, Kind(kind), Phase(phase)};
+    return c.exists() ? runCell(c) : "";
   });
+  for (int phase = 0; phase < numPhases; ++phase)
+    EXPECT_EQ(wrong[size_t(phase)], "") << phaseNames[phase];
 }
 
-std::vector<FaultCase> faultCases() {
-  std::vector<FaultCase> all;
-  for (const char *transport : {"shm", "tcp"})
-    for (Phase phase :
-         {Phase::Prepare, Phase::FirstRun, Phase::MidRun, Phase::BetweenRuns, Phase::Destroy})
-      for (int signal : {SIGKILL, SIGSTOP, 0})
-        all.push_back({transport, phase, signal});
-  return all;
-}
+INSTANTIATE_TEST_SUITE_P(All, Fault,
+                         testing::Combine(testing::Values("shm", "tcp"), testing::Range(0, 7)),
+                         [](const auto &info) {
+                           return std::get<0>(info.param) + kindNames[std::get<1>(info.param)];
+                         });
 
-std::string faultName(const testing::TestParamInfo<FaultCase> &info) {
-  const char *phases[] = {"Prepare", "FirstRun", "MidRun", "BetweenRuns", "Destroy"};
-  const FaultCase &c = info.param;
-  return c.transport + phases[int(c.phase)] +
-         (c.signal == SIGKILL ? "Killed"
-          : c.signal          ? "Stopped"
-                              : "Slow");
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Fault, testing::ValuesIn(faultCases()), faultName);
+//===- The rendezvous -----------------------------------------------------===//
 
 TEST(Rendezvous, NamesRanksThatWereNeverStarted) {
   for (const char *transport : {"shm", "tcp"}) {
@@ -315,8 +488,9 @@ TEST(Abort, ReachesEveryRankWithItsReason) {
       void *data;
       size_t bytes;
       check(ncclxrtPlanBuffer(me.plan, 0, 0, &data, &bytes) == ncclxrtSuccess, "buffer");
-      PlanSpec again;
-      check(me.tryPrepare(again) == ncclxrtAborted, "prepare after an abort");
+      ncclxrtPlan_t before = me.plan; // which a failed prepare sets to null
+      check(me.tryPrepare(PlanSpec()) == ncclxrtAborted, "prepare after an abort");
+      me.plan = before;
     });
     for (const Outcome &o : outcomes) {
       EXPECT_TRUE(o.exit.ok()) << o.text;

@@ -2,13 +2,17 @@
 #include "Harness.h"
 
 #include "Control.h" // the server, hosted by the test for ranks that are threads
+#include "FakeWorld.h"
 
-#include <chrono>
+#include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace harness;
 using ncclxrt::LaunchedRank;
@@ -25,7 +29,15 @@ static void must(ncclxrtResult_t result, ncclxrtComm_t comm) {
                              ncclxrtGetLastError(comm));
 }
 
+// The world of the calling thread, where its rank is one of a fake job.
+static thread_local FakeWorld *fakeWorld;
+
 Rank::Rank(const ncclxrtCommConfig_t &config) : rank(config.rank), nranks(config.nranks) {
+  if (fakeWorld) {
+    ncclxrt::Status s = ncclxrt::makeComm(fakeWorld->config(rank, config.timeout_ms), &comm);
+    check(s.ok(), s.text());
+    return;
+  }
   must(ncclxrtCommInit(&config, &comm), nullptr);
 }
 
@@ -95,18 +107,18 @@ struct Report {
 };
 } // namespace
 
+static int64_t clockNs() { return fakeWorld ? fakeWorld->now() : ncclxrt::nowNs(); }
+
 static int runBody(const LaunchedRank &rank, Report &report,
                    const std::function<void(const LaunchedRank &)> &body) {
-  auto start = std::chrono::steady_clock::now();
+  int64_t start = clockNs();
   std::string text;
   try {
     body(rank);
   } catch (const std::exception &e) {
     text = e.what();
   }
-  report.elapsedMs = std::chrono::duration_cast<std::chrono::milliseconds>(
-                         std::chrono::steady_clock::now() - start)
-                         .count();
+  report.elapsedMs = (clockNs() - start) / ncclxrt::nsPerMs;
   strncpy(report.text, text.c_str(), sizeof(report.text) - 1);
   return text.empty() ? 0 : 1;
 }
@@ -137,6 +149,67 @@ static std::vector<RankExit> runThreads(const Job &job, Report *reports,
   return exits;
 }
 
+static std::vector<RankExit> runFake(const Job &job, Report *reports,
+                                     const std::function<void(const LaunchedRank &)> &body) {
+  std::vector<RankExit> exits(size_t(job.nranks));
+  FakeWorld world(job.nranks, job.seed);
+  world.run([&](int r) {
+    if (std::count(job.absent.begin(), job.absent.end(), r))
+      return;
+    fakeWorld = &world;
+    exits[size_t(r)] = {
+        RankExit::Exited,
+        runBody({r, job.nranks, "fake", "", job.job, job.timeoutMs}, reports[r], body)};
+  });
+  return exits;
+}
+
+std::vector<std::string> harness::inProcesses(int n, const std::function<std::string(int)> &body) {
+  constexpr size_t room = 1 << 14;
+  size_t bytes = room * size_t(n);
+  auto *texts = static_cast<char *>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  std::vector<pid_t> children;
+  fflush(nullptr);
+  for (int i = 0; i < n; ++i) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      strncpy(texts + room * size_t(i), body(i).c_str(), room - 1);
+      fflush(nullptr);
+      _exit(0);
+    }
+    children.push_back(pid);
+  }
+  std::vector<std::string> results;
+  for (int i = 0; i < n; ++i) {
+    int status = 0;
+    bool ended = waitpid(children[size_t(i)], &status, 0) == children[size_t(i)] && status == 0;
+    results.push_back(ended ? texts + room * size_t(i)
+                            : "its process ended with status " + std::to_string(status));
+  }
+  munmap(texts, bytes);
+  return results;
+}
+
+void harness::fall(Fall how, const LaunchedRank &rank) {
+  if (!fakeWorld && how != Fall::Hang) {
+    kill(getpid(), how == Fall::Kill ? SIGKILL : SIGSTOP);
+    return;
+  }
+  int64_t hangMs = 8 * rank.timeoutMs;
+  if (!fakeWorld) {
+    usleep(useconds_t(hangMs * 1000));
+    return;
+  }
+  if (how == Fall::Hang) {
+    int64_t end = fakeWorld->now() + hangMs * ncclxrt::nsPerMs;
+    (void)fakeWorld->block(rank.rank, [] { return false; }, end);
+    return;
+  }
+  how == Fall::Kill ? fakeWorld->die(rank.rank) : fakeWorld->stop(rank.rank);
+  throw std::runtime_error("fell");
+}
+
 std::vector<Outcome> harness::run(const Job &job,
                                   const std::function<void(const LaunchedRank &)> &body) {
   size_t bytes = sizeof(Report) * size_t(job.nranks);
@@ -145,7 +218,9 @@ std::vector<Outcome> harness::run(const Job &job,
   for (int r = 0; r < job.nranks; ++r)
     reports[r].elapsedMs = -1;
   std::vector<RankExit> exits;
-  if (job.mode == Mode::Threads) {
+  if (job.mode == Mode::Fake) {
+    exits = runFake(job, reports, body);
+  } else if (job.mode == Mode::Threads) {
     exits = runThreads(job, reports, body);
   } else {
     ncclxrt::LaunchOptions options;

@@ -13,7 +13,8 @@
 
 namespace harness {
 
-enum class Mode { Processes, Threads };
+/// Fake: threads of a FakeWorld, over its transport, whatever the job names.
+enum class Mode { Processes, Threads, Fake };
 
 /// A plan's description that owns its arrays. Lanes 0 to 2 are ce, nic and host; op i is "op<i>".
 struct PlanSpec {
@@ -57,17 +58,29 @@ struct Job {
   std::string job = "test";
   std::vector<int> absent;
   int64_t graceMs = 0;
+  uint64_t seed = 1; // of the fake world
 };
 
 struct Outcome {
   ncclxrt::RankExit exit;
   std::string text;       // what the body threw, or reported
-  int64_t elapsedMs = -1; // of the body
+  int64_t elapsedMs = -1; // of the body, by the job's clock
 };
 
 /// Runs the body on each rank. The body makes its Rank itself, or lets each() do so.
 std::vector<Outcome> run(const Job &job,
                          const std::function<void(const ncclxrt::LaunchedRank &)> &body);
+
+/// Calls body(i) for each i < n, each in a process of its own and all at once; gives what each
+/// returned, or how its process ended. For tests that mostly wait.
+std::vector<std::string> inProcesses(int n, const std::function<std::string(int)> &body);
+
+/// How a rank comes to grief: as a process, or in the fake world as if it were one. Hang: it does
+/// not come back for longer than anybody waits.
+enum class Fall { Kill, Stop, Hang };
+/// Makes the calling rank fall. Comes back for Hang, and, in the fake world, by an exception when
+/// nobody is left who could notice.
+void fall(Fall how, const ncclxrt::LaunchedRank &rank);
 
 /// Runs the body on each rank of a whole job, and expects each to end well.
 void each(const Job &job, const std::function<void(Rank &)> &body);

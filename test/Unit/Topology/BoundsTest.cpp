@@ -87,38 +87,46 @@ void cutLinks(Topology &topo, llvm::StringRef a, llvm::StringRef b, unsigned kee
 }
 
 struct Row {
+  const char *name;
   const char *file;
   Rate rate;
   double alg;
+  std::vector<unsigned> group = {};
 };
 
-class Table : public testing::TestWithParam<Row> {};
-
-// peers.md 5.4, within 0.1 %: all_gather and reduce_scatter; all_reduce is half.
-TEST_P(Table, Reproduces) {
-  const Row &row = GetParam();
-  Topology topo = example(row.file);
+/// peers.md 5.4, within 0.1 %: all_gather and reduce_scatter; all_reduce is half.
+void expectRow(const Topology &topo, const Row &row) {
   for (Collective collective : {Collective::all_gather, Collective::reduce_scatter})
-    EXPECT_NEAR(ask(topo, {collective, row.rate}).alg(), row.alg, row.alg * 1e-3);
-  Answer reduce = ask(topo, {Collective::all_reduce, row.rate});
+    EXPECT_NEAR(ask(topo, {collective, row.rate, false, row.group}).alg(), row.alg, row.alg * 1e-3);
+  Answer reduce = ask(topo, {Collective::all_reduce, row.rate, false, row.group});
   EXPECT_NEAR(reduce.alg("reduce_scatter + all_gather"), row.alg / 2, row.alg * 1e-3);
   // What binds every schedule never exceeds what binds one form.
   EXPECT_GE(reduce.alg(), reduce.alg("reduce_scatter + all_gather") * (1 - 1e-12));
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, Table,
-                         testing::Values(Row{"dgx-a100.json", Rate::raw, 342.857},
-                                         Row{"h200x8-nvswitch.xml", Rate::raw, 514.286},
-                                         Row{"h200x8-nvswitch.xml", Rate::payload, 423.771},
-                                         Row{"gb200-nvl72.json", Rate::raw, 912.676},
-                                         Row{"h100x4-mesh.json", Rate::raw, 600},
-                                         Row{"mi300x8-mesh.json", Rate::raw, 512},
-                                         Row{"mi300x8-mesh.json", Rate::payload, 384},
-                                         Row{"dgx1-v100.json", Rate::raw, 171.429},
-                                         Row{"mi250x16.json", Rate::raw, 342.857},
-                                         Row{"dgx-h100-2.json", Rate::raw, 533.333},
-                                         Row{"dgx-h100-16.json", Rate::raw, 426.667},
-                                         Row{"torus-4x4.json", Rate::raw, 106.667}));
+class Table : public testing::TestWithParam<Row> {};
+
+TEST_P(Table, Reproduces) { expectRow(example(GetParam().file), GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Peers, Table,
+    testing::Values(
+        Row{"DgxA100", "dgx-a100.json", Rate::raw, 342.857},
+        Row{"DgxH200", "h200x8-nvswitch.xml", Rate::raw, 514.286},
+        Row{"DgxH200Json", "h200x8-nvswitch.json", Rate::raw, 514.286},
+        Row{"DgxH200Payload", "h200x8-nvswitch.xml", Rate::payload, 423.771},
+        Row{"TwoH200", "h200x2-nvswitch.json", Rate::raw, 900},
+        Row{"Gb200x8", "gb200-nvl72.json", Rate::raw, 1028.571, {0, 1, 2, 3, 4, 5, 6, 7}},
+        Row{"Gb200Nvl72", "gb200-nvl72.json", Rate::raw, 912.676},
+        Row{"H100x4Mesh", "h100x4-mesh.json", Rate::raw, 600},
+        Row{"Mi300xMesh", "mi300x8-mesh.json", Rate::raw, 512},
+        Row{"Mi300xMeshPayload", "mi300x8-mesh.json", Rate::payload, 384},
+        Row{"Dgx1V100", "dgx1-v100.json", Rate::raw, 171.429},
+        Row{"Mi250x16", "mi250x16.json", Rate::raw, 342.857},
+        Row{"DgxH100x2", "dgx-h100-2.json", Rate::raw, 533.333},
+        Row{"DgxH100x16", "dgx-h100-16.json", Rate::raw, 426.667},
+        Row{"Torus4x4", "torus-4x4.json", Rate::raw, 106.667}),
+    [](const testing::TestParamInfo<Row> &info) { return info.param.name; });
 
 TEST(Bounds, RingOfEight) {
   Topology topo = ring(8);
@@ -127,39 +135,41 @@ TEST(Bounds, RingOfEight) {
   EXPECT_NEAR(ask(topo, {Collective::all_to_all}).alg(), 25.0, 0.01);
 }
 
-TEST(Bounds, FourHostsOfH100AndTwoOfA100) {
-  Topology topo = example("dgx-h100-2.json");
-  std::vector<unsigned> none;
-  // The table's other hosts, by the same base: 4 x DGX H100 and 2 x DGX A100 with 25 GB/s a GPU.
-  for (auto [file, hosts, nic, alg] :
-       {std::tuple("h200x8-nvswitch.json", 4u, 50, 516.129), {"dgx-a100.json", 2u, 25, 346.667}}) {
-    Topology base = example(file);
-    Node net;
-    net.name = "net";
-    net.kind = NodeKind::net;
-    unsigned netIndex = base.nodes.size();
-    base.nodes.push_back(net);
-    for (unsigned r = 0; r < 8; ++r) {
-      Node port;
-      port.name = "nic" + std::to_string(r);
-      port.kind = NodeKind::nic;
-      unsigned index = base.nodes.size();
-      base.nodes.push_back(port);
-      Rational rate = Rational(nic) * Rational(1'000'000'000);
-      for (auto [a, b] : {std::pair(base.ranks[r], index), std::pair(index, netIndex)}) {
-        base.links.push_back({a, b, LinkKind::nic, 1, {rate, rate}, 500, 0});
-        base.links.push_back({b, a, LinkKind::nic, 1, {rate, rate}, 500, 0});
-      }
+/// The table's other clusters: so many hosts of one, with a port of its own for each GPU.
+void expectHosts(const std::string &file, unsigned hosts, int64_t gigabytes, double alg) {
+  Topology base = example(file);
+  Node net;
+  net.name = "net";
+  net.kind = NodeKind::net;
+  unsigned netIndex = base.nodes.size();
+  base.nodes.push_back(net);
+  for (unsigned r = 0, ranks = base.numRanks(); r < ranks; ++r) {
+    Node port;
+    port.name = "nic" + std::to_string(r);
+    port.kind = NodeKind::nic;
+    unsigned index = base.nodes.size();
+    base.nodes.push_back(port);
+    Rational rate = Rational(gigabytes) * Rational(1'000'000'000);
+    for (auto [a, b] : {std::pair(base.ranks[r], index), std::pair(index, netIndex)}) {
+      base.links.push_back({a, b, LinkKind::nic, 1, {rate, rate}, 500, 0});
+      base.links.push_back({b, a, LinkKind::nic, 1, {rate, rate}, 500, 0});
     }
-    std::string problem;
-    std::optional<Topology> many = replicateHosts(base, {hosts, {}}, problem);
-    ASSERT_TRUE(many.has_value()) << problem;
-    ASSERT_FALSE(hasErrors(many->validate()));
-    EXPECT_NEAR(ask(*many, {}).alg(), alg, alg * 1e-3) << file;
   }
+  std::string problem;
+  std::optional<Topology> many = replicateHosts(base, {hosts, {}}, problem);
+  ASSERT_TRUE(many.has_value()) << problem;
+  ASSERT_FALSE(hasErrors(many->validate()));
+  expectRow(*many, {"", "", Rate::raw, alg});
 }
 
-TEST(Bounds, InNetworkReduction) {
+TEST(PeersTable, DgxH100x4) { expectHosts("h200x8-nvswitch.json", 4, 50, 516.129); }
+TEST(PeersTable, DgxA100x2) { expectHosts("dgx-a100.json", 2, 25, 346.667); }
+// The reference names no port rate for this one: 16 GB/s a die gives its value.
+TEST(PeersTable, Mi250x2x16) { expectHosts("mi250x16.json", 2, 16, 354.133); }
+
+TEST(PeersTable, RingOf8) { expectRow(ring(8), {"", "", Rate::raw, 57.143}); }
+
+TEST(PeersTable, DgxH100InNetwork) {
   Topology topo = example("h200x8-nvswitch.xml");
   Answer answer = ask(topo, {Collective::all_reduce, Rate::raw, true});
   EXPECT_NEAR(answer.alg("in-network reduction"), 400, 0.1);
@@ -168,22 +178,22 @@ TEST(Bounds, InNetworkReduction) {
     EXPECT_NE(b.argument, "volume");
 }
 
-TEST(Bounds, HalfTheLinksOfOneGpu) {
+TEST(PeersTable, DgxH100HalfTheLinksOfOneGpu) {
   Topology topo = example("h200x8-nvswitch.json");
   cutLinks(topo, "gpu0", "nvswitch", 9);
   Diagnostics found = topo.validate();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rule, "fewer-links");
   EXPECT_NE(found[0].message.find("'gpu0' has 9"), std::string::npos);
-  EXPECT_NEAR(ask(topo, {}).alg(), 257.143, 0.1);
+  expectRow(topo, {"", "", Rate::raw, 257.143});
   // all_reduce: the volume argument gives 241, the cut 225; both bind every schedule.
   EXPECT_NEAR(ask(topo, {Collective::all_reduce}).alg(), 225, 0.1);
 }
 
-TEST(Bounds, OneMeshLinkDown) {
+TEST(PeersTable, Mi300xMeshOneLinkDown) {
   Topology topo = example("mi300x8-mesh.json");
   cutLinks(topo, "gpu2", "gpu5", 0);
-  EXPECT_NEAR(ask(topo, {}).alg(), 438.857, 0.1);
+  expectRow(topo, {"", "", Rate::raw, 438.857});
 }
 
 TEST(Bounds, EveryCollectiveOnASwitch) {
@@ -314,23 +324,38 @@ TEST(Bounds, DomainCutsAgreeWithFlows) {
   }
 }
 
-/// The optimum lies between the bound and a routing that is known. The search is not exact: the
-/// cube mesh, full of ties, leaves the widest gap.
-TEST(Bounds, ConcurrentFlowLiesBelowARouting) {
-  Topology lame = example("mi300x8-mesh.json");
-  cutLinks(lame, "gpu2", "gpu5", 0);
-  for (const Topology &topo :
-       {ring(7), lame, example("mi250x16.json"), example("dgx1-v100.json")}) {
-    Answer answer = ask(topo, {Collective::all_to_all});
-    double bound = 1e9 / answer.alg("concurrent flow"), routed = 0;
-    for (const LowerBound &b : answer.all)
-      if (b.argument == "concurrent flow")
-        routed = std::stod(b.detail.substr(b.detail.find("takes ") + 6)) * 1e-6;
-    double seconds = double(size) * bound * 1e-18;
-    EXPECT_LE(seconds, routed * (1 + 1e-5)) << topo.name;
-    EXPECT_GE(seconds, routed * 0.75) << topo.name;
-    EXPECT_GE(seconds * 1.05, answer.best.seconds.toDouble()) << topo.name;
-  }
+TEST(Bounds, DomainCutsOfAClusterWithoutOversubscription) {
+  Topology topo = example("cluster-131072.json");
+  std::vector<unsigned> group(topo.numRanks());
+  std::iota(group.begin(), group.end(), 0u);
+  BoundQuery query;
+  query.collective = Collective::all_to_all;
+  query.group = group;
+  query.bytes = size;
+  query.rate = Rate::raw;
+  LowerBound b = bound(topo, query);
+  EXPECT_EQ(b.argument, "domain cut");
+  // Each host's eight ports of 50 GB/s; above the rack nothing is narrower.
+  EXPECT_EQ(b.seconds, Rational::make(size, 131072) * Rational(131064) / Rational(50'000'000'000));
+}
+
+// peers.md row 52: capacities that are no whole numbers stay what they are.
+TEST(PeersRow52, FractionalRatesAreExact) {
+  Topology topo = ring(4);
+  for (Link &link : topo.links)
+    link.perWire = {Rational::make(370'800'000'000, 7),
+                    Rational::make(206, 10) * Rational(1'000'000'000)};
+  BoundQuery query;
+  std::vector<unsigned> group = {0, 1, 2, 3};
+  query.group = group;
+  query.bytes = size;
+  query.rate = Rate::raw;
+  LowerBound b = bound(topo, query);
+  EXPECT_EQ(b.seconds, Rational::make(Rational::Int(size) * 3, 4) /
+                           (Rational::make(370'800'000'000, 7) * Rational(2)));
+  query.rate = Rate::payload;
+  EXPECT_EQ(bound(topo, query).seconds,
+            Rational::make(Rational::Int(size) * 3, 4) / Rational(41'200'000'000));
 }
 
 // How long these take is test/Bench/topology_bench.cpp's business.

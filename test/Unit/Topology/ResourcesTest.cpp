@@ -110,4 +110,35 @@ TEST(Resources, GpusHaveTheirOwn) {
   EXPECT_EQ(model.bandwidth(0, 0), Rational(2'400'000'000'000));
   EXPECT_EQ(model.reachability(1, 1), Reach::self);
 }
+
+// Tiers: NVLink domain, rack, zone, data centre and beyond, at 1, 7, 15 and 30 times 2 us.
+TEST(Resources, DomainLatenciesOfACluster) {
+  Topology topo = example("cluster-131072.json");
+  ResourceModel model(topo, Rate::raw);
+  for (auto [rank, ns] : {std::pair(7u, 1000),
+                          {8u, 2000},
+                          {16u, 14000},
+                          {4096u, 30000},
+                          {32768u, 60000},
+                          {131071u, 60000}})
+    EXPECT_EQ(model.latencyNs(0, rank).value_or(0), Rational(ns)) << rank;
+  EXPECT_EQ(model.reachability(0, 7), Reach::loadStore);
+  EXPECT_EQ(model.reachability(0, 8), Reach::put);
+}
+
+TEST(Resources, RailsAreTheNearestPorts) {
+  Topology two = example("dgx-h100-2.json");
+  std::vector<NearestPort> ports = nearestPorts(two);
+  for (unsigned r = 0; r < 16; ++r) {
+    ASSERT_GE(ports[r].node, 0);
+    EXPECT_EQ(ports[r].rail, int(r % 8));
+    EXPECT_EQ(two.nodes[ports[r].node].host, r / 8);
+  }
+  // In NCCL's file a port hangs below the same PCI switch as its GPU.
+  Topology one = example("h200x8-nvswitch.xml");
+  ports = nearestPorts(one);
+  EXPECT_EQ(one.nodes[ports[5].node].name, "mlx5_5");
+  EXPECT_EQ(ports[5].rail, 5);
+  EXPECT_EQ(nearestPorts(example("dgx1-v100.json"))[0].rail, -1);
+}
 } // namespace

@@ -5,7 +5,6 @@
 #include "ncclx/Machine/Schedule.h"
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,9 +32,6 @@ struct DataOptions {
   uint64_t seed = 1;
   int64_t runs = 0; ///< 0: P+1, as the prover
   int64_t eventBudget = 4'000'000;
-  /// Chooses among n next steps instead of the random order, so that all orders can be tried; asked
-  /// only where the order of effects on memory is open.
-  std::function<size_t(size_t n)> choose;
   DataModel *model = nullptr; ///< null: symbolic values only
 };
 

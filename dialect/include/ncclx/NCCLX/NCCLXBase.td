@@ -22,6 +22,7 @@ def NCCLX_Dialect : Dialect {
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
@@ -33,6 +34,9 @@ def NCCLX_Dialect : Dialect {
 
     /// Unit attribute of a function argument that has the same value on all ranks.
     static constexpr ::llvm::StringLiteral getUniformAttrName() { return "ncclx.uniform"; }
+
+    /// A module's #ncclx.topology: the machine it is for.
+    static constexpr ::llvm::StringLiteral getTopologyAttrName() { return "ncclx.topology"; }
   }];
 }
 
@@ -63,6 +67,27 @@ def NCCLX_Algorithm : I32EnumAttr<"Algorithm", "How a collective is carried out"
   let genSpecializedAttr = 0;
 }
 def NCCLX_AlgorithmAttr : EnumAttr<NCCLX_Dialect, NCCLX_Algorithm, "algorithm">;
+
+def NCCLX_TopologyAttr : AttrDef<NCCLX_Dialect, "Topology"> {
+  let mnemonic = "topology";
+  let summary = "A machine: ranks, links and their rates";
+  let description = [{
+    The JSON of a topology (`dialect/lib/Topology/README.md`) as a dictionary: objects are dictionaries,
+    whole numbers are i64, and `true` may be written as a unit attribute. `format` and `version` may be left
+    out. `ncclx-topo convert --to=mlir` writes one. A pass that takes `topology=FILE` takes the module's
+    attribute `ncclx.topology` where there is no file.
+
+    ```mlir
+    module attributes {ncclx.topology = #ncclx.topology<{
+      nodes = [{name = "gpu0", kind = "gpu", rank = 0, gpu = "H200-SXM"},
+               {name = "gpu1", kind = "gpu", rank = 1, gpu = "H200-SXM"} ],
+      links = [{from = "gpu0", to = "gpu1", kind = "nvlink", count = 18, both_ways} ]}>} {}
+    ```
+  }];
+  let parameters = (ins "::mlir::DictionaryAttr":$description);
+  let assemblyFormat = "`<` $description `>`";
+  let genVerifyDecl = 1;
+}
 
 //===--- Types ------------------------------------------------------------===//
 

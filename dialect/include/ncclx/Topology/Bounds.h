@@ -13,6 +13,7 @@ enum class Collective {
   reduce_scatter,
   all_reduce,
   all_to_all,
+  all_to_all_v,
   broadcast,
   reduce,
   scatter,
@@ -39,6 +40,8 @@ struct BoundQuery {
   ///   reduce_scatter  the whole input of one rank (each rank keeps S/n)
   ///   all_reduce, broadcast, reduce   the buffer
   ///   all_to_all      the whole send buffer of one rank (S/n to each rank, itself included)
+  ///   all_to_all_v    what one member sends to, or receives from, the others at most:
+  ///                   largestTotal(); the bounds themselves follow from `counts`
   ///   scatter, gather the whole buffer at the root
   ///   permute         the buffer each rank sends
   /// n = group.size(). S/n is taken as a rational; S need not divide.
@@ -49,6 +52,9 @@ struct BoundQuery {
   /// permute: (source, destination) as indices into `group`. Empty: unknown, each rank sends to one
   /// other.
   llvm::ArrayRef<std::pair<unsigned, unsigned>> pairs;
+  /// all_to_all_v: bytes from member i to member j at [i * n + j]; those of i = j stay where they
+  /// are.
+  llvm::ArrayRef<uint64_t> counts;
   /// May ranks outside the group forward data? By default they have work of their own.
   bool relays = false;
   /// May switches that can reduce or multicast do so?
@@ -87,10 +93,15 @@ LowerBound bound(const Topology &topology, const BoundQuery &query);
 /// What is wrong with a query, or "".
 std::string checkQuery(const Topology &topology, const BoundQuery &query);
 
+/// What a query of all_to_all_v says as `bytes`: the largest sum of a row or column of its counts,
+/// without the diagonal.
+uint64_t largestTotal(llvm::ArrayRef<uint64_t> counts, unsigned members);
+
 /// bytes / seconds, the "algorithm bandwidth" of nccl-tests; zero if `seconds` is zero.
 Rational algorithmBandwidth(const BoundQuery &query, const LowerBound &bound);
 /// The "bus bandwidth" of nccl-tests: the former times 2(n-1)/n for all_reduce, (n-1)/n for
-/// all_gather, reduce_scatter, all_to_all, scatter and gather, 1 otherwise.
+/// all_gather, reduce_scatter, all_to_all, scatter and gather, 1 otherwise (all_to_all_v counts the
+/// others' bytes alone).
 Rational busBandwidth(const BoundQuery &query, const LowerBound &bound);
 
 } // namespace mlir::ncclx::topology

@@ -36,8 +36,13 @@ struct DiscoverOptions {
   /// Copy and multiply for a few milliseconds to find memory and core rates. Otherwise assumed
   /// figures, and a note that says so.
   bool measure = true;
+  /// Where `sys` and `proc` lie: "" is this machine, a folder is a copy of another's.
+  std::string root;
+  /// NVIDIA's management library, loaded by this name if `ranks` is 0.
+  std::string nvml = "libnvidia-ml.so.1";
 };
-/// This machine: processes that share cores and memory.
+/// This machine. Its GPUs are the ranks where NVML finds any and `ranks` is 0: with their NVLinks,
+/// PCI trees and verbs ports. Else processes that share cores, and the memories of its NUMA nodes.
 ReadResult discoverThisMachine(const DiscoverOptions &options);
 
 } // namespace mlir::ncclx::topology

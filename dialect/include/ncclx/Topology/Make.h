@@ -30,6 +30,10 @@ Rational defaultLatencyNs(LinkKind kind);
 
 /// Processes on one machine. Every transfer is a copy through the host's memory.
 struct ProcessHost {
+  struct Numa {
+    unsigned cores = 0;       ///< 0: unknown
+    uint64_t memoryBytes = 0; ///< 0: unknown
+  };
   std::string name = "host0";
   unsigned ranks = 1;
   unsigned cores = 1;
@@ -37,6 +41,11 @@ struct ProcessHost {
   Rational memoryBytesPerSec = 0;   ///< copied bytes/s of the whole machine; must be positive
   Rational coreCopyBytesPerSec = 0; ///< copied bytes/s of one core; must be positive
   Rational latencyNs = 200;         ///< one rank's store seen by another
+  /// Of several, each has its part of the memory's rate ("memory0", "memory1", ...) and of the
+  /// ranks, in order; of one or none, "memory" is all.
+  std::vector<Numa> numa;
+  Rational numaLinkBytesPerSec =
+      0; ///< between two NUMA nodes; must be positive where there are two
 };
 Topology makeProcessHost(const ProcessHost &host);
 

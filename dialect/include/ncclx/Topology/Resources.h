@@ -53,6 +53,16 @@ struct RankResources {
   unsigned powerCapWatts = 0;        ///< 0: unknown
 };
 
+/// The port of a network adapter to which a rank has the fewest links, on its own host, and the
+/// port's number there. Ranks whose numbers are equal are on one rail: between them, a put meets
+/// its own kind of port at the other end.
+struct NearestPort {
+  int node = -1; ///< -1: the host has none that the rank reaches
+  int rail = -1;
+};
+/// By rank. Requires a topology that validated without errors.
+std::vector<NearestPort> nearestPorts(const Topology &topology);
+
 /// The resources of one topology at one rate. Holds a reference: the topology must outlive it and
 /// must have validated without errors. route() caches, so one object belongs to one thread.
 class ResourceModel {

@@ -78,7 +78,7 @@ struct Host {
 enum class NodeKind {
   gpu,      ///< a GPU; a rank if `Topology::ranks` names it
   process,  ///< a rank without a GPU
-  memory,   ///< a host's memory; `throughput` is copied bytes/s, shared by all that pass
+  memory,   ///< memory of a host or NUMA node; `throughput` is copied bytes/s of all that pass
   cpu,      ///< a socket or NUMA node: where PCI trees meet
   pci,      ///< a PCI switch or bridge
   nvswitch, ///< a scale-up switch (NVSwitch and its like)
@@ -97,9 +97,11 @@ struct Node {
   std::string bundle;
   /// Bytes/s that may pass through the node in all; zero: no limit.
   Rational throughput;
-  bool multicast = false; ///< copies one packet to several ports
-  bool reduces = false;   ///< adds packets on their way (NVLS, SHARP)
-  unsigned line = 0;      ///< where it was read
+  unsigned cores = 0;       ///< memory, cpu: processors of the NUMA node; 0: unknown
+  uint64_t memoryBytes = 0; ///< memory, cpu: size of the NUMA node's memory; 0: unknown
+  bool multicast = false;   ///< copies one packet to several ports
+  bool reduces = false;     ///< adds packets on their way (NVLS, SHARP)
+  unsigned line = 0;        ///< where it was read
 };
 
 enum class LinkKind { nvlink, xgmi, pci, cpu, shm, nic, net, tcp };
@@ -127,6 +129,13 @@ enum class Reach {
   none,
 };
 
+/// What a file said and this library does not understand: kept as it was.
+struct Extra {
+  std::string at; ///< the element it was in, and its name: "system/cpu[0]/fpga", "links[3].colour"
+  std::string text; ///< XML or JSON
+  friend bool operator==(const Extra &, const Extra &) = default;
+};
+
 /// The model. Build it by hand, by a reader (IO.h) or a maker (Make.h), then validate().
 struct Topology {
   std::string name;
@@ -136,6 +145,7 @@ struct Topology {
   std::vector<Link> links;
   /// ranks[r] is the node of rank r.
   std::vector<unsigned> ranks;
+  std::vector<Extra> extras;
 
   [[nodiscard]] unsigned numRanks() const { return ranks.size(); }
   [[nodiscard]] const Node &rankNode(unsigned rank) const { return nodes[ranks[rank]]; }

@@ -16,7 +16,7 @@ def ChooseAlgorithm : Pass<"ncclx-choose-algorithm", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"topologyFile", "topology", "std::string", "\"\"",
-           "Topology file (JSON or NCCL system XML); required">,
+           "Topology file (JSON or NCCL system XML); without it, the module's ncclx.topology">,
     Option<"loadStore", "load-store", "bool", "true",
            "Peers' memory is reached by load and store">
   ];

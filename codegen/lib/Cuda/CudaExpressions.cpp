@@ -1,0 +1,201 @@
+//===- CudaExpressions.cpp - C++ text for coordinates, boxes and slots ---------------===//
+#include "CudaExpressions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+using llvm::formatv;
+
+unsigned CudaExpressions::indexOf(ctran::WindowOp window) {
+  auto *at = llvm::find(windows, window);
+  if (at == windows.end()) {
+    windows.push_back(window);
+    return windows.size() - 1;
+  }
+  return at - windows.begin();
+}
+unsigned CudaExpressions::indexOf(ctran::SlotsOp slots) {
+  auto *at = llvm::find(slotArrays, slots);
+  if (at == slotArrays.end()) {
+    slotArrays.push_back(slots);
+    return slotArrays.size() - 1;
+  }
+  return at - slotArrays.begin();
+}
+
+FailureOr<std::string> CudaExpressions::number(Operation *op, Value value) {
+  if (std::optional<int64_t> constant = ctran::constantOf(value))
+    return std::to_string(*constant);
+  if (auto it = names.find(value); it != names.end())
+    return it->second;
+  Operation *definition = value.getDefiningOp();
+  const char *infix = definition ? llvm::TypeSwitch<Operation *, const char *>(definition)
+                                       .Case([](arith::AddIOp) { return "+"; })
+                                       .Case([](arith::SubIOp) { return "-"; })
+                                       .Case([](arith::MulIOp) { return "*"; })
+                                       .Case([](arith::DivSIOp) { return "/"; })
+                                       .Case([](arith::RemSIOp) { return "%"; })
+                                       .Default([](Operation *) { return nullptr; })
+                                 : nullptr;
+  if (!infix)
+    return op->emitOpError("uses a number that the CUDA emitter cannot print: it knows constants, "
+                           "loop variables and addi, subi, muli, divsi, remsi of them");
+  FailureOr<std::string> left = number(op, definition->getOperand(0));
+  FailureOr<std::string> right = number(op, definition->getOperand(1));
+  if (failed(left) || failed(right))
+    return failure();
+  return "(" + *left + " " + infix + " " + *right + ")";
+}
+
+FailureOr<std::string> CudaExpressions::coord(Operation *op, Value value) {
+  FailureOr<ctran::CoordRef> ref = ctran::resolveCoord(value);
+  if (failed(ref))
+    return op->emitOpError("uses a coordinate that is not of this program");
+  int64_t size = program.getAxisSize(ref->axis);
+  std::string own = formatv("c{0}", ref->axis);
+  if (ref->isOwn())
+    return own;
+  std::string amount = std::to_string(ref->constant);
+  for (Value term : ref->amounts) {
+    FailureOr<std::string> text = number(op, term);
+    if (failed(text))
+      return failure();
+    amount = amount == "0" ? *text : amount + " + " + *text;
+  }
+  return formatv("shifted({0}, {1}, {2})", own, amount, size).str();
+}
+
+FailureOr<std::string> CudaExpressions::index(Operation *op, Value value) {
+  return isa<ctran::CoordType>(value.getType()) ? coord(op, value) : number(op, value);
+}
+
+FailureOr<std::string> CudaExpressions::rank(Operation *op, ctran::PeerViewOp view) {
+  if (!view)
+    return std::string("a.rank");
+  if (view.getRank())
+    return number(op, view.getRank());
+  std::string rank;
+  for (auto [axis, value] : llvm::enumerate(view.getPoint())) {
+    FailureOr<std::string> at = coord(op, value);
+    if (failed(at))
+      return failure();
+    rank = rank.empty() ? *at
+                        : formatv("({0}) * {1} + {2}", rank, program.getAxisSize(axis), *at).str();
+  }
+  return rank;
+}
+
+/// Whether every box at `depth` indices starts on 8 bytes, and is of whole words.
+static std::pair<bool, bool> wordsAt(const ctran::machine::Space &space, unsigned depth) {
+  int64_t boxes = 1;
+  for (unsigned i = 0; i < depth; ++i)
+    boxes *= space.dims[i].size;
+  if (boxes > 65536)
+    return {false, false};
+  bool starts = true, whole = true;
+  for (int64_t box = 0; box < boxes; ++box) {
+    std::vector<int64_t> path(depth);
+    int64_t left = box;
+    for (unsigned i = depth; i-- > 0; left /= space.dims[i].size)
+      path[i] = left % space.dims[i].size;
+    ctran::machine::ByteBox at = space.locate(path);
+    starts &= at.offset % 8 == 0;
+    whole &= at.bytes() % 8 == 0;
+  }
+  return {starts, starts && whole};
+}
+
+FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range) {
+  FailureOr<ctran::BoxRef> ref = ctran::resolveRange(range);
+  if (failed(ref))
+    return op->emitOpError("uses a range whose window is not declared in this program");
+  const ctran::machine::Space &space = ref->space;
+  if (ref->range.getSize() || ref->range.getFirst())
+    return op->emitOpError(
+        "has a box that is an interval or of a size known at run time, which the "
+        "CUDA emitter does not lower yet");
+  if (space.rows != 1)
+    return op->emitOpError("has a box of ")
+           << space.rows << " rows; the CUDA emitter lowers contiguous boxes";
+  CudaBox box;
+  box.op = ref->window;
+  box.window = indexOf(ref->window);
+  box.own = !ref->view;
+  FailureOr<std::string> at = rank(op, ref->view);
+  if (failed(at))
+    return failure();
+  box.rank = *at;
+  unsigned depth = ref->range.getIndices().size();
+  std::string share = formatv("Share{{0, {0}}", space.extent);
+  for (auto [i, value] : llvm::enumerate(ref->range.getIndices())) {
+    FailureOr<std::string> text = index(op, value);
+    if (failed(text))
+      return failure();
+    const ctran::machine::Dim &dim = space.dims[i];
+    bool balanced = dim.partition == ctran::machine::Partition::Balanced;
+    share = formatv("{0}({1}, {2}, {3}, {4})", balanced ? "balancedPiece" : "chunkedPiece", share,
+                    dim.granule, dim.size, *text);
+  }
+  ctran::ByteBounds bounds = ctran::boundsAt(space, depth);
+  if (bounds.least == bounds.most)
+    box.constantBytes = bounds.least;
+  box.bytes = box.constantBytes ? std::to_string(*box.constantBytes)
+                                : formatv("{0}.size() * {1}", share, space.unitBytes).str();
+  box.offset = depth == 0 || space.resident
+                   ? std::string("0")
+                   : formatv("{0}.begin * {1}", share, space.unitBytes).str();
+  if (space.resident)
+    box.words = true, box.aligned = wordsAt(space, depth).second;
+  else
+    std::tie(box.words, box.aligned) = wordsAt(space, depth);
+  return box;
+}
+
+FailureOr<CudaSlots> CudaExpressions::slots(Operation *op, Value slot) {
+  FailureOr<ctran::SlotRef> ref = ctran::resolveSlot(slot);
+  if (failed(ref))
+    return op->emitOpError("uses slots that are not declared in this program");
+  CudaSlots result;
+  result.op = ref->slots;
+  result.slots = indexOf(ref->slots);
+  FailureOr<std::string> at = rank(op, ref->view);
+  if (failed(at))
+    return failure();
+  result.rank = *at;
+  std::string first = "0";
+  int64_t below = 1;
+  unsigned i = 0;
+  auto append = [&](const std::string &text, int64_t size) {
+    first = first == "0" ? text : formatv("({0}) * {1} + {2}", first, size, text).str();
+  };
+  for (Value value : ref->slot.getIndices()) {
+    FailureOr<std::string> text = index(op, value);
+    if (failed(text))
+      return failure();
+    append(*text, ref->dims[i++].size);
+  }
+  result.count = "1";
+  if (Value start = ref->slot.getFirst()) {
+    const ctran::machine::Dim &dim = ref->dims[i++];
+    // From wherever it starts, the whole axis is all of its places.
+    bool whole = ctran::coversDimension(start, ref->slot.getCount(), dim);
+    FailureOr<std::string> text =
+        whole ? FailureOr<std::string>(std::string("0")) : index(op, start);
+    FailureOr<std::string> count = number(op, ref->slot.getCount());
+    if (failed(text) || failed(count))
+      return failure();
+    append(*text, dim.size);
+    result.count = *count;
+  }
+  for (; i < ref->dims.size(); ++i) {
+    append("0", ref->dims[i].size);
+    below *= ref->dims[i].size;
+  }
+  if (below != 1)
+    result.count = formatv("{0} * {1}", result.count, below);
+  result.first = first;
+  return result;
+}

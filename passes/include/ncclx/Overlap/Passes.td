@@ -1,0 +1,72 @@
+//===- Passes.td - Communication beside computation ------------------------===//
+
+#ifndef NCCLX_OVERLAP_PASSES_TD
+#define NCCLX_OVERLAP_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+// All of them read a function of collectives, linalg and ncclx.call into one problem, solve it, and
+// move ops; collectives that then overlap become start and await. Results keep every bit: ops are
+// only moved. Remarks give predicted times, the memory peak, and why a collective stays exposed.
+class OverlapPass<string name> : Pass<name, "::mlir::ModuleOp"> {
+  list<Option> common = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"memoryBudget", "memory-budget", "int64_t", "int64_t(1) << 30",
+           "Bytes beyond the peak of the graph as it is; never exceeded; 0 changes nothing">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of a collective's time that an overlap must gain at least">,
+    Option<"requireOverlap", "require-overlap", "bool", "false",
+           "A collective that stays exposed for more than the margin is an error">
+  ];
+  let options = common;
+}
+
+def PairBulk : OverlapPass<"ncclx-pair-bulk"> {
+  let summary = "Run each collective beside a GEMM that is ready at the same time";
+  let description = [{
+    A collective that nothing hides goes beside the last GEMM between what it needs and what needs it. No
+    computation moves.
+
+    Before: `%r = ncclx.all_gather %a ...; %c = linalg.matmul ...; use %r`
+    After: `%f = ncclx.start { ncclx.all_gather %a ... }; %c = linalg.matmul ...; %r = ncclx.await %f; use %r`
+  }];
+}
+
+def RescheduleAGWgrad : OverlapPass<"ncclx-reschedule-ag-wgrad"> {
+  let summary = "Put off weight-gradient GEMMs to run beside the next gather that nothing hides";
+  let description = [{
+    AG-WGRAD: a GEMM whose result nothing in the function needs is held back and runs beside the next
+    collective that has no partner, which stays whole. In a transformer layer's backward fc2's weight gradient
+    goes beside the gather in front of the output projection, and the output projection's beside the gather of
+    the layer below. Run ncclx-pair-bulk first: it takes the partners that are ready anyway.
+
+    Before: `wgrad; ...; %r = ncclx.all_gather %a ...; dgrad(%r)`
+    After: `...; %f = ncclx.start { ncclx.all_gather %a ... }; wgrad; %r = ncclx.await %f; dgrad(%r)`
+  }];
+  let options = !listconcat(common, [
+    Option<"maxDistance", "max-distance", "unsigned", "1",
+           "Collectives without a partner that a GEMM may be put off by">
+  ]);
+}
+
+def HoistCollectives : OverlapPass<"ncclx-hoist-collectives"> {
+  let summary = "Start collectives as early, and await them as late, as memory allows";
+  let description = [{
+    Computation keeps its order. A start goes as far up as its input allows, and an await down to the first
+    user; where the budget does not allow all of it, the start goes up less far.
+  }];
+}
+
+def Overlap : OverlapPass<"ncclx-overlap"> {
+  let summary = "Place collectives and computation so that least communication is exposed";
+  let description = [{
+    The general scheduler, no pattern named: finds bulk and AG-WGRAD pairs by itself, and others. Never slower
+    by the model than what is given.
+  }];
+  let options = !listconcat(common, [
+    Option<"maxDistance", "max-distance", "unsigned", "8",
+           "Collectives that anything may be put off by">
+  ]);
+}
+
+#endif // NCCLX_OVERLAP_PASSES_TD

@@ -1,0 +1,74 @@
+//===- Solve.h - From a problem to a schedule -------------------------------*- C++ -*-===//
+#ifndef NCCLX_OVERLAP_SOLVE_H
+#define NCCLX_OVERLAP_SOLVE_H
+
+#include "ncclx/Overlap/Timeline.h"
+
+namespace mlir::ncclx::overlap {
+
+struct SolveOptions {
+  /// Memory beyond the peak of the schedule that is given; none: as much as it takes. 0 changes
+  /// nothing.
+  std::optional<int64_t> memoryBudget;
+  /// An overlap must hide at least this part of its collective, or it is undone.
+  double margin = 0.05;
+  /// Steps that improvement may simulate: the same on every machine, unlike time.
+  uint64_t effort = 400'000;
+};
+
+/// Why a collective's time shows.
+enum class Reason { none, dependency, noPartner, budget, sms, memoryBandwidth, power, margin };
+const char *toString(Reason reason);
+
+struct Exposure {
+  unsigned collective = 0;
+  double seconds = 0;
+  Reason reason = Reason::none;
+  std::string lift; ///< what would hide it
+};
+
+struct Solution {
+  Schedule schedule;
+  Timeline timeline;
+  int64_t peak = 0;              ///< bytes
+  double before = 0;             ///< seconds of the schedule that was given
+  int64_t peakBefore = 0;        ///< its peak
+  std::vector<unsigned> refused; ///< collectives whose overlap would not pay
+};
+
+/// A list scheduler with several rules of priority, then moves of single steps while they help.
+/// Never slower than `given`, never above the budget. `given` passes check().
+Solution solve(const Problem &problem, const Schedule &given, const SolveOptions &options);
+
+/// The best schedule there is, by exhaustive search that drops what another state is better than in
+/// every respect. Nothing for problems of more than 16 ops. No margin: what helps at all is taken.
+std::optional<Schedule> solveExactly(const Problem &problem, const Schedule &given,
+                                     std::optional<int64_t> memoryBudget);
+
+/// Undoes overlaps that gain less than the margin, worst first. Gives the collectives.
+std::vector<unsigned> refuseUnderMargin(const Problem &problem, Schedule &schedule, double margin);
+
+/// The named rewrites, each for one kind of overlap. Kernels keep their order but for the sinks
+/// that pairSinks moves. What would exceed the budget, or gain less than the margin, is left; a
+/// negative margin takes every pair there is.
+///
+/// Bulk: a collective that nothing hides runs beside the last GEMM between what it needs and what
+/// needs it.
+Schedule pairBulk(const Problem &problem, const Schedule &given, const SolveOptions &options);
+/// AG-WGRAD: a GEMM that no op needs, and that is no collective's partner, is put off and runs
+/// beside the next collective that has no partner and whose result is needed; `distance` of them on
+/// at most.
+Schedule pairSinks(const Problem &problem, const Schedule &given, const SolveOptions &options,
+                   unsigned distance = 1);
+
+/// A collective that nothing hides starts as early and is awaited as late as its edges allow; less
+/// early where the budget wants it.
+Schedule hoistStarts(const Problem &problem, const Schedule &given, const SolveOptions &options);
+
+/// Each collective of `solution` that is exposed for more than the margin, with the reason: found
+/// by solving again with one limit lifted.
+std::vector<Exposure> explain(const Problem &problem, const Schedule &given,
+                              const Solution &solution, const SolveOptions &options);
+
+} // namespace mlir::ncclx::overlap
+#endif // NCCLX_OVERLAP_SOLVE_H

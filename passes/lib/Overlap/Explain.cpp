@@ -1,0 +1,131 @@
+//===- Explain.cpp - Why a collective's time shows -----------------------------------===//
+//
+// The reason is found by solving again with one limit lifted: what then hides the collective is
+// what kept it exposed.
+//
+//===----------------------------------------------------------------------===//
+#include "Greedy.h"
+#include "ncclx/Overlap/Solve.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+using namespace mlir::ncclx::overlap;
+
+const char *mlir::ncclx::overlap::toString(Reason reason) {
+  switch (reason) {
+  case Reason::none:
+    return "none";
+  case Reason::dependency:
+    return "dependency";
+  case Reason::noPartner:
+    return "no partner";
+  case Reason::budget:
+    return "budget";
+  case Reason::sms:
+    return "SMs";
+  case Reason::memoryBandwidth:
+    return "HBM";
+  case Reason::power:
+    return "power";
+  case Reason::margin:
+    return "margin";
+  }
+  return "";
+}
+
+/// Seconds of the kernels that neither precede `op` nor need it.
+static double independentSeconds(const Problem &problem, const Graph &graph, unsigned op) {
+  std::vector<bool> related(problem.ops.size());
+  auto mark = [&](const std::vector<std::vector<unsigned>> &edges) {
+    std::vector<bool> seen(problem.ops.size());
+    std::vector<unsigned> list = {op};
+    while (!list.empty()) {
+      unsigned at = list.back();
+      list.pop_back();
+      related[at] = true;
+      for (unsigned next : edges[at])
+        if (!seen[next]) {
+          seen[next] = true;
+          list.push_back(next);
+        }
+    }
+  };
+  mark(graph.needs.complete);
+  mark(graph.completeFor);
+  double seconds = 0;
+  for (size_t i = 0; i < problem.ops.size(); ++i)
+    if (!related[i] && !problem.ops[i].collective)
+      seconds += problem.ops[i].seconds;
+  return seconds;
+}
+
+std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, const Schedule &given,
+                                                    const Solution &solution,
+                                                    const SolveOptions &options) {
+  std::vector<Exposure> list;
+  for (unsigned i = 0; i < problem.ops.size(); ++i)
+    if (solution.timeline.exposed[i] > options.margin * problem.ops[i].seconds &&
+        problem.ops[i].collective)
+      list.push_back({i, solution.timeline.exposed[i], Reason::none, ""});
+  Graph graph(problem);
+  for (Exposure &e : list)
+    if (independentSeconds(problem, graph, e.collective) == 0) {
+      e.reason = Reason::dependency;
+      e.lift = "every kernel precedes it or needs it: cut it, or a neighbour, into chunks";
+    }
+
+  auto lifted = [&](Reason reason, const Problem &other, const SolveOptions &with, auto lift) {
+    if (std::none_of(list.begin(), list.end(),
+                     [](const Exposure &e) { return e.reason == Reason::none; }))
+      return;
+    Solution better = solve(other, given, with);
+    for (Exposure &e : list)
+      if (e.reason == Reason::none &&
+          better.timeline.exposed[e.collective] <
+              e.seconds - options.margin * problem.ops[e.collective].seconds) {
+        e.reason = reason;
+        e.lift = lift(e, better);
+      }
+  };
+  SolveOptions unlimited = options;
+  unlimited.memoryBudget.reset();
+  if (options.memoryBudget)
+    lifted(Reason::budget, problem, unlimited, [&](const Exposure &, const Solution &better) {
+      return fmt::format("{:.1f} MB of memory more than the budget",
+                         double(better.peak - solution.peakBefore - *options.memoryBudget) / 1e6);
+    });
+  Problem other = problem;
+  for (Op &op : other.ops)
+    op.sms = 0;
+  lifted(Reason::sms, other, options, [&](const Exposure &e, const Solution &) {
+    return fmt::format("an engine that takes fewer than its {:.0f} SMs",
+                       problem.ops[e.collective].sms);
+  });
+  other = problem;
+  for (Op &op : other.ops)
+    std::erase_if(op.uses, [](const Use &use) { return use.resource == 0; });
+  lifted(Reason::memoryBandwidth, other, options, [&](const Exposure &, const Solution &) {
+    return std::string("a partner that moves less memory");
+  });
+  other = problem;
+  other.power.capWatts = 0;
+  if (problem.power.capWatts > 0)
+    lifted(Reason::power, other, options, [&](const Exposure &, const Solution &) {
+      return fmt::format("more than {:.0f} W, or an engine with less energy a byte",
+                         problem.power.capWatts);
+    });
+  SolveOptions any = options;
+  any.margin = 0;
+  if (!solution.refused.empty())
+    lifted(Reason::margin, problem, any, [&](const Exposure &e, const Solution &) {
+      return fmt::format("a margin below {:.0f} % of its {:.1f} us", options.margin * 100,
+                         problem.ops[e.collective].seconds * 1e6);
+    });
+  for (Exposure &e : list)
+    if (e.reason == Reason::none) {
+      e.reason = Reason::noPartner;
+      e.lift = fmt::format("{:.1f} us more of work that does not depend on it", e.seconds * 1e6);
+    }
+  return list;
+}

@@ -1,0 +1,280 @@
+//===- FunctionProblem.cpp - A function as a problem, and back -----------------------===//
+#include "FunctionProblem.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+using overlap::StepKind;
+
+std::string mlir::ncclx::describe(Operation *op) {
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return llvm::formatv("{0} of {1} bytes", op->getName().stripDialect(),
+                         collective.getPayloadBytes());
+  if (auto call = dyn_cast<CallOp>(op))
+    return ("@" + call.getCallee()).str();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << op->getName();
+  if (op->getNumResults() > 0)
+    os << " -> " << op->getResult(0).getType();
+  return text;
+}
+
+/// Goes with its users wherever they go.
+static bool isGlue(Operation *op) {
+  return isa<linalg::FillOp>(op) || (op->getNumRegions() == 0 && isPure(op) && !isa<CallOp>(op));
+}
+
+static int64_t bytesOf(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasStaticShape() || !shaped.getElementType().isIntOrFloat())
+    return 0;
+  return shaped.getNumElements() * llvm::divideCeil(shaped.getElementTypeBitWidth(), 8);
+}
+
+/// Values that `op` and its regions use from outside.
+static SmallVector<Value> usedValues(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  values.append(captured.begin(), captured.end());
+  return values;
+}
+
+static bool communicates(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return isa<CollectiveOpInterface, StartOp, AwaitOp, FinishOp, FinishChunkOp>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void FunctionProblem::producers(Value value, std::vector<unsigned> &list) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != body)
+    return;
+  if (auto it = numbers.find(def); it != numbers.end()) {
+    list.push_back(it->second);
+    return;
+  }
+  auto [it, isNew] = behindGlue.try_emplace(def);
+  if (isNew) {
+    std::vector<unsigned> behind = producers(def);
+    it = behindGlue.find(def); // the map may have grown
+    it->second = std::move(behind);
+  }
+  list.insert(list.end(), it->second.begin(), it->second.end());
+}
+
+std::vector<unsigned> FunctionProblem::producers(Operation *op) {
+  std::vector<unsigned> list;
+  for (Value value : usedValues(op))
+    producers(value, list);
+  llvm::sort(list);
+  list.erase(llvm::unique(list), list.end());
+  return list;
+}
+
+void FunctionProblem::addBuffer(unsigned op, ValueRange values) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    bytes += bytesOf(value.getType());
+  problem.buffers.push_back({problem.ops[op].name, bytes, op, {}, false});
+}
+
+/// A kernel's time and shares. Its name is for remarks.
+static std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost) {
+  std::string name = describe(op);
+  int64_t bytes = 0;
+  for (Type type : op->getOperandTypes())
+    bytes += bytesOf(type);
+  if (auto call = dyn_cast<CallOp>(op)) {
+    overlap::Op busy = cost.attention(name, call.getFlops(), call.getBytes(), /*backward=*/false);
+    overlap::Op moving = cost.memory(name, call.getBytes());
+    return busy.seconds >= moving.seconds ? busy : moving;
+  }
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  if (!linalgOp || llvm::any_of(linalgOp.getStaticLoopRanges(), ShapedType::isDynamic))
+    return std::nullopt;
+  if (!linalg::isaContractionOpInterface(linalgOp))
+    return cost.memory(name, double(bytes));
+  double m = 1, n = 1, k = 1;
+  auto shape = cast<ShapedType>(op->getResult(0).getType()).getShape();
+  for (int64_t size : shape)
+    m *= double(size);
+  if (!shape.empty() && shape.back() > 0) {
+    n = double(shape.back());
+    m /= n;
+  }
+  SmallVector<unsigned> reductions;
+  linalgOp.getReductionDims(reductions);
+  for (unsigned dim : reductions)
+    k *= double(linalgOp.getStaticLoopRanges()[dim]);
+  return cost.gemm(name, m, n, k);
+}
+
+std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp start,
+                                           const overlap::CostModel &cost) {
+  if (op.isBufferForm() || op.isAsync())
+    return "a collective is on memrefs or is async: run before expand-futures";
+  AwaitOp await;
+  if (start) {
+    for (Operation *user : start.getFuture().getUsers()) {
+      auto a = dyn_cast<AwaitOp>(user);
+      if (!a || a->getBlock() != body || a.getChunk())
+        return "a future is awaited by chunk or is handed on";
+      await = a;
+    }
+    if (!await)
+      return "a future is never awaited";
+  }
+  StringRef kind = op->getName().stripDialect();
+  const overlap::Engine *engine = cost.engine(kind);
+  if (!engine)
+    return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name, kind);
+  int64_t members = getGroupSize(op);
+  unsigned number = problem.ops.size();
+  Operation *whole = start ? start.getOperation() : op.getOperation();
+  std::vector<unsigned> after = producers(whole);
+  if (await) // what it keeps must exist: simply before the start
+    for (Value kept : await.getKeeping())
+      producers(kept, after);
+  problem.ops.push_back(
+      cost.collective(describe(op), *engine, members,
+                      overlap::wireBytes(kind, members, double(op.getPayloadBytes()))));
+  problem.ops.back().after = std::move(after);
+  sites.push_back({whole, op, await});
+  addBuffer(number, op.getResult());
+  numbers[whole] = number;
+  given.push_back({StepKind::start, number});
+  if (await)
+    numbers[await] = number;
+  else
+    given.push_back({StepKind::await, number});
+  return "";
+}
+
+std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost) {
+  if (isGlue(op) || op->hasTrait<OpTrait::IsTerminator>())
+    return "";
+  if (auto start = dyn_cast<StartOp>(op))
+    return addCollective(start.getCollective(), start, cost);
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return addCollective(collective, nullptr, cost);
+  if (isa<AwaitOp>(op)) {
+    auto it = numbers.find(op);
+    if (it == numbers.end())
+      return "a future comes from elsewhere";
+    given.push_back({StepKind::await, it->second});
+    return "";
+  }
+  unsigned number = problem.ops.size();
+  std::optional<overlap::Op> priced = costOf(op, cost);
+  withoutCost += !priced;
+  overlap::Op kernel = priced.value_or(overlap::Op());
+  kernel.name = describe(op);
+  kernel.after = producers(op);
+  kernel.opaque = communicates(op) || !isMemoryEffectFree(op);
+  problem.ops.push_back(std::move(kernel));
+  sites.push_back({op, nullptr, nullptr});
+  addBuffer(number, op->getResults());
+  numbers[op] = number;
+  given.push_back({StepKind::run, number});
+  return "";
+}
+
+FailureOr<FunctionProblem> FunctionProblem::read(func::FuncOp function,
+                                                 const overlap::CostModel &cost, std::string &why) {
+  FunctionProblem result;
+  if (!function.getBody().hasOneBlock()) {
+    why = "the body is not one block";
+    return failure();
+  }
+  result.body = &function.getBody().front();
+  result.problem = cost.problem();
+  for (Operation &op : *result.body) {
+    why = result.add(&op, cost);
+    if (!why.empty())
+      return failure();
+  }
+  // Each producer's buffer is used by the ops that need it; what is returned lives to the end.
+  std::vector<overlap::Op> &ops = result.problem.ops;
+  for (unsigned i = 0; i < ops.size(); ++i)
+    for (unsigned j : ops[i].after)
+      result.problem.buffers[j].users.push_back(i);
+  for (unsigned j : result.producers(result.body->getTerminator()))
+    result.problem.buffers[j].escapes = true;
+  if (std::optional<std::string> wrong = overlap::validate(result.problem)) {
+    why = *wrong;
+    return failure();
+  }
+  // What is in flight across an op that may communicate is for its writer to judge.
+  if (std::optional<std::string> wrong = overlap::check(result.problem, result.given)) {
+    why = "it cannot stay as it is: " + *wrong;
+    return failure();
+  }
+  return result;
+}
+
+void FunctionProblem::place(Operation *op) {
+  if (op->getBlock() != body || !placed.insert(op).second)
+    return;
+  for (Value value : usedValues(op))
+    if (Operation *def = value.getDefiningOp(); def && def->getBlock() == body)
+      place(def);
+  if (op != body->getTerminator())
+    op->moveBefore(body->getTerminator());
+}
+
+void FunctionProblem::apply(const overlap::Schedule &schedule) {
+  SmallVector<Operation *> all;
+  for (Operation &op : *body)
+    all.push_back(&op);
+  OpBuilder builder(body->getTerminator());
+  std::vector<Value> futures(sites.size());
+  for (size_t at = 0; at < schedule.size(); ++at) {
+    overlap::Step step = schedule[at];
+    Site &site = sites[step.op];
+    if (step.kind == StepKind::await) {
+      if (site.await)
+        place(site.await);
+      if (!futures[step.op])
+        continue;
+      Value result = site.collective.getResult();
+      auto await =
+          AwaitOp::create(builder, site.collective.getLoc(), result.getType(), futures[step.op],
+                          Value(), IntegerAttr(), IntegerAttr(), ValueRange());
+      placed.insert(await);
+      result.replaceUsesWithIf(await.getResult(),
+                               [](OpOperand &use) { return !isa<YieldOp>(use.getOwner()); });
+      continue;
+    }
+    bool alone =
+        at + 1 < schedule.size() && schedule[at + 1] == overlap::Step{StepKind::await, step.op};
+    if (step.kind == StepKind::run || site.await || alone) {
+      place(site.op);
+      continue;
+    }
+    for (Value value : usedValues(site.op))
+      if (Operation *def = value.getDefiningOp())
+        place(def);
+    Location loc = site.collective.getLoc();
+    Value result = site.collective.getResult();
+    auto start =
+        StartOp::create(builder, loc, FutureType::get(cast<RankedTensorType>(result.getType())));
+    OpBuilder inner = OpBuilder::atBlockBegin(&start.getBody().emplaceBlock());
+    auto yield = YieldOp::create(inner, loc, result);
+    site.op->moveBefore(yield);
+    placed.insert(start);
+    placed.insert(site.op);
+    futures[step.op] = start.getFuture();
+  }
+  for (Operation *op : all)
+    if (op->getBlock() == body)
+      place(op);
+}

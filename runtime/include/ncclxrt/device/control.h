@@ -1,0 +1,38 @@
+//===- control.h - How a rank's kernels are told to give up -----*- C++ -*-===//
+#ifndef NCCLXRT_DEVICE_CONTROL_H
+#define NCCLXRT_DEVICE_CONTROL_H
+
+#include <cstdint>
+
+namespace ncclxrt::device {
+
+/// Where a wait gave up, for the one line that the host prints.
+struct Failure {
+  uint64_t expected, found;
+  uint32_t step; ///< number of the op in its program
+  uint32_t peer; ///< whose signal or packet did not come
+  uint32_t block;
+  uint32_t reserved;
+};
+
+/// One a rank, in host memory that its device maps. Kernels and host write it; a wait reads `abort`
+/// now and then, so that it ends soon after the word is set.
+struct Control {
+  uint32_t abort;  ///< not 0: leave every wait
+  uint32_t failed; ///< 1: claimed by the wait that fills `failure`; 2: filled
+  Failure failure;
+};
+
+/// What every kernel of a rank is given.
+struct Guard {
+  Control *control;   ///< as the device sees it
+  uint64_t timeoutNs; ///< longest that one wait may take
+};
+
+/// Added to the counter of a stream's wait to release it on abort: the wait compares in a circle,
+/// so the value must lie ahead of any that it waits for, and by less than half of the circle.
+constexpr uint32_t abortValue = 0x40000000;
+
+} // namespace ncclxrt::device
+
+#endif // NCCLXRT_DEVICE_CONTROL_H

@@ -1,0 +1,99 @@
+//===- Abi.cpp - The C interface of the CUDA part -------------------------===//
+#include "Comm.h"
+
+#include <cstring>
+#include <new>
+
+using namespace ncclxrt;
+
+struct ncclxrtCudaComm : cuda::Comm {
+  using Comm::Comm;
+};
+
+static thread_local std::string lastInitError, lastErrorText;
+
+static ncclxrtResult_t refuse(const char *call) {
+  lastInitError = std::string(call) + " was given no communicator or no place for its result";
+  return ncclxrtInvalidArgument;
+}
+
+ncclxrtResult_t ncclxrtCudaInit(const ncclxrtCudaConfig_t *config, ncclxrtCudaComm_t *comm) {
+  if (!config || !comm)
+    return refuse("ncclxrtCudaInit");
+  *comm = nullptr;
+  ncclxrtCudaConfig_t own = NCCLXRT_CUDA_CONFIG_INIT;
+  if (config->struct_size < offsetof(ncclxrtCudaConfig_t, context) + sizeof(void *) ||
+      config->struct_size > sizeof own) {
+    lastInitError = "ncclxrtCudaInit: struct_size is not that of ncclxrtCudaConfig_t";
+    return ncclxrtVersionMismatch;
+  }
+  std::memcpy(&own, config, config->struct_size);
+  auto *made = new (std::nothrow) ncclxrtCudaComm(own);
+  if (!made) {
+    lastInitError = "out of memory";
+    return ncclxrtOutOfMemory;
+  }
+  Status status = made->init();
+  if (!status.ok()) {
+    lastInitError = status.text();
+    delete made;
+    return status.code();
+  }
+  *comm = made;
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm) {
+  delete comm;
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t ncclxrtCudaWindow(ncclxrtCudaComm_t comm, void *memory, size_t bytes,
+                                  void **peers) {
+  return comm && peers ? comm->remember(comm->window(memory, bytes, peers))
+                       : refuse("ncclxrtCudaWindow");
+}
+
+ncclxrtResult_t ncclxrtCudaSlots(ncclxrtCudaComm_t comm, size_t count, uint32_t **peers) {
+  return comm && peers ? comm->remember(comm->slots(count, peers)) : refuse("ncclxrtCudaSlots");
+}
+
+ncclxrtResult_t ncclxrtCudaGuard(ncclxrtCudaComm_t comm, void **control, uint64_t *timeout_ns) {
+  if (!comm || !control || !timeout_ns)
+    return refuse("ncclxrtCudaGuard");
+  comm->guard(control, timeout_ns);
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t ncclxrtCudaSignal(ncclxrtCudaComm_t comm, void *stream, uint32_t *slot) {
+  return comm && slot ? comm->remember(comm->signal(static_cast<cudaStream_t>(stream), slot))
+                      : refuse("ncclxrtCudaSignal");
+}
+
+ncclxrtResult_t ncclxrtCudaWait(ncclxrtCudaComm_t comm, void *stream, uint32_t *slot,
+                                uint32_t value, int32_t consume) {
+  return comm && slot ? comm->remember(comm->wait(static_cast<cudaStream_t>(stream), slot, value,
+                                                  consume != 0))
+                      : refuse("ncclxrtCudaWait");
+}
+
+ncclxrtResult_t ncclxrtCudaWatch(ncclxrtCudaComm_t comm, void *stream) {
+  return comm ? comm->remember(comm->watch(static_cast<cudaStream_t>(stream)))
+              : refuse("ncclxrtCudaWatch");
+}
+
+ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const char *reason) {
+  if (!comm)
+    return refuse("ncclxrtCudaAbort");
+  comm->abort(Status(ncclxrtAborted, reason ? reason : "aborted"));
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t ncclxrtCudaQuery(ncclxrtCudaComm_t comm) {
+  return comm ? comm->query().code() : refuse("ncclxrtCudaQuery");
+}
+
+const char *ncclxrtCudaLastError(ncclxrtCudaComm_t comm) {
+  lastErrorText = comm ? comm->lastError() : lastInitError;
+  return lastErrorText.c_str();
+}

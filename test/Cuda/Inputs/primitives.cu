@@ -1,0 +1,54 @@
+// One kernel for each function that speaks of the memory model.
+#include "ncclxrt/device/bulk.cuh"
+#include "ncclxrt/device/packet.cuh"
+using namespace ncclxrt::device;
+extern "C" {
+__global__ void load_acquire_sys(const uint64_t *p, uint64_t *o) {
+  *o = loadAcquire<Scope::System>(p);
+}
+__global__ void load_acquire_gpu(const uint64_t *p, uint64_t *o) {
+  *o = loadAcquire<Scope::Device>(p);
+}
+__global__ void load_acquire_sys_32(const uint32_t *p, uint32_t *o) {
+  *o = loadAcquire<Scope::System>(p);
+}
+__global__ void store_release_sys(uint64_t *p) { storeRelease<Scope::System>(p, 1); }
+__global__ void store_release_gpu(uint64_t *p) { storeRelease<Scope::Device>(p, 1); }
+__global__ void add_release_sys(uint32_t *p) { addRelease<Scope::System>(p, 1); }
+__global__ void add_release_gpu(uint32_t *p) { addRelease<Scope::Device>(p, 1); }
+__global__ void fence_sys() { fence<Scope::System>(); }
+__global__ void fence_gpu() { fence<Scope::Device>(); }
+__global__ void load_unit(const Unit *p, Unit *o) { *o = loadUnit(p); }
+__global__ void store_unit(Unit *p) { storeUnit(p, Unit{1, 2}); }
+__global__ void await_earlier() { awaitEarlierKernels(); }
+__global__ void release_later() { releaseLaterKernels(); }
+__global__ void now_ns(uint64_t *o) { *o = nowNs(); }
+__global__ void signal_block(uint64_t *p) {
+  signalFromBlock(1, 7, [&](int) { return p; });
+}
+__global__ void wait_block(uint64_t *p, Guard g, uint64_t *o) {
+  waitInBlock(1, 7, g, 0, [&](int) { return p; });
+  *o = *p;
+}
+__global__ void send_packets(char *to, const char *from, int64_t n, Guard g) {
+  sendPackets<Packet128, true>(
+      1, [&](int) { return to; }, from, packetSpan<Packet128>(n), PacketRun{1, g, 0});
+}
+__global__ void receive_packets(char *to, const char *from, int64_t n, Guard g) {
+  receivePackets<Packet16, false>(to, from, packetSpan<Packet16>(n), PacketRun{1, g, 0}, 0);
+}
+__global__ void copy_bytes(char *to, const char *from, int64_t n) {
+  copyBytes(gridWorkers(), 1, [&](int) { return to; }, from, n);
+}
+__global__ void reduce_bf16(char *to, const char *a, const char *b, int64_t n, ReduceArgs args) {
+  reduceBytes<__nv_bfloat16, ReduceOp::Sum, 2>(
+      blockWorkers(), 1, [&](int) { return to; }, [&](int s) { return s ? b : a; }, n, args);
+}
+__global__ void min_f32(float a, float b, float *o) { *o = combine<ReduceOp::Min>(a, b); }
+__global__ void scaled(float a, float b, float *o) {
+  *o = combine<ReduceOp::Sum>(combine<ReduceOp::Prod>(a, 3.f), b);
+}
+__global__ void copy_bulk(char *to, const char *from, int64_t n) {
+  copyBulk(1, [&](int) { return to; }, from, n);
+}
+}

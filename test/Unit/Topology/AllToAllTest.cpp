@@ -1,0 +1,221 @@
+//===- AllToAllTest.cpp - Concurrent flow, proved from both sides ---------===//
+#include "ncclx/Topology/Bounds.h"
+#include "ncclx/Topology/IO.h"
+#include "ncclx/Topology/Make.h"
+#include <gtest/gtest.h>
+#include <numeric>
+
+using namespace mlir::ncclx::topology;
+
+namespace {
+Topology example(const std::string &file) {
+  ReadResult result = readTopologyFile(NCCLX_EXAMPLES "/" + file);
+  EXPECT_TRUE(result.topology.has_value()) << file;
+  return result.topology ? *result.topology : Topology();
+}
+
+/// GPUs joined by wires of 25 GB/s each way; as many as the greatest number among the edges.
+Topology graph(const std::vector<std::pair<unsigned, unsigned>> &edges) {
+  Topology topo;
+  topo.hosts.emplace_back();
+  topo.hosts[0].name = "host0";
+  unsigned most = 0;
+  for (auto [a, b] : edges)
+    most = std::max({most, a, b});
+  for (unsigned i = 0; i <= most; ++i) {
+    Node node;
+    node.name = "gpu" + std::to_string(i);
+    topo.nodes.push_back(node);
+    topo.ranks.push_back(i);
+  }
+  Rates rates{25'000'000'000, 20'000'000'000};
+  for (auto [a, b] : edges) {
+    topo.links.push_back({a, b, LinkKind::nvlink, 1, rates, 500, 0});
+    topo.links.push_back({b, a, LinkKind::nvlink, 1, rates, 500, 0});
+  }
+  return topo;
+}
+
+Topology torus(unsigned side) {
+  std::vector<std::pair<unsigned, unsigned>> edges;
+  for (unsigned x = 0; x < side; ++x)
+    for (unsigned y = 0; y < side; ++y) {
+      edges.emplace_back(x * side + y, (x + 1) % side * side + y);
+      edges.emplace_back(x * side + y, x * side + (y + 1) % side);
+    }
+  return graph(edges);
+}
+
+Topology ring(unsigned n) {
+  std::vector<std::pair<unsigned, unsigned>> edges;
+  for (unsigned i = 0; i < n; ++i)
+    edges.emplace_back(i, (i + 1) % n);
+  return graph(edges);
+}
+
+std::vector<unsigned> everyone(const Topology &topo) {
+  std::vector<unsigned> group(topo.numRanks());
+  std::iota(group.begin(), group.end(), 0u);
+  return group;
+}
+
+/// The bound by concurrent flow of an all_to_all of one byte for each pair.
+LowerBound ofOneByte(const Topology &topo) {
+  std::vector<unsigned> group = everyone(topo);
+  BoundQuery query;
+  query.collective = Collective::all_to_all;
+  query.group = group;
+  query.bytes = group.size();
+  query.rate = Rate::raw;
+  for (const LowerBound &b : bounds(topo, query))
+    if (b.argument == "concurrent flow")
+      return b;
+  ADD_FAILURE() << "no bound by concurrent flow";
+  return {};
+}
+
+bool isOptimum(const LowerBound &bound) {
+  return bound.detail.find("this is the optimum") != std::string::npos;
+}
+
+struct Machine {
+  const char *name;
+  Topology topo;
+};
+
+TEST(AllToAll, TheProgramMeetsItsProof) {
+  Topology lameMesh = example("mi300x8-mesh.json"), lameCube = example("dgx1-v100.json");
+  std::erase_if(lameMesh.links, [](const Link &l) {
+    return std::pair(l.from, l.to) == std::pair(2u, 5u) ||
+           std::pair(l.from, l.to) == std::pair(5u, 2u);
+  });
+  lameCube.links.erase(lameCube.links.begin() + 4, lameCube.links.begin() + 6);
+  for (const Machine &machine : {Machine{"cube mesh", example("dgx1-v100.json")},
+                                 {"cube mesh less a link", lameCube},
+                                 {"mesh", example("mi300x8-mesh.json")},
+                                 {"mesh less a link", lameMesh},
+                                 {"H200 planes", example("h200x8-nvswitch.xml")},
+                                 {"two hosts", example("dgx-h100-2.json")},
+                                 {"MI250", example("mi250x16.json")},
+                                 {"4x4 torus", example("torus-4x4.json")},
+                                 {"ring of 7", ring(7)},
+                                 {"8x8 torus", torus(8)}}) {
+    LowerBound bound = ofOneByte(machine.topo);
+    EXPECT_TRUE(isOptimum(bound)) << machine.name << ": " << bound.detail;
+  }
+}
+
+TEST(AllToAll, ValuesThatAreKnown) {
+  Rational wire(25'000'000'000);
+  // A ring of n = 2m + 1: each member's bytes go 1 + 1 + ... + m + m links, over 2n links in all.
+  EXPECT_EQ(ofOneByte(ring(7)).seconds, Rational(6) / wire);
+  // Of n = 2m: (m-1)m + m links over 2.
+  EXPECT_EQ(ofOneByte(ring(8)).seconds, Rational(8) / wire);
+  // A torus of side a: a S / (8 b), S = a * a bytes.
+  EXPECT_EQ(ofOneByte(torus(4)).seconds, Rational(8) / wire);
+  EXPECT_EQ(ofOneByte(torus(8)).seconds, Rational(64) / wire);
+  // Three in a row: the middle relays nothing, the ends' two bytes each pass both wires.
+  EXPECT_EQ(ofOneByte(graph({{0, 1}, {1, 2}})).seconds, Rational(2) / wire);
+}
+
+/// A ring with chords of no pattern.
+Topology chords(unsigned n) {
+  std::vector<std::pair<unsigned, unsigned>> edges;
+  for (unsigned i = 0; i < n; ++i)
+    edges.emplace_back(i, (i + 1) % n);
+  for (auto [a, b] : {std::pair(0u, 7u), {3u, 19u}, {5u, 11u}, {2u, 16u}, {13u, 21u}, {9u, 22u}})
+    edges.emplace_back(a, b);
+  return graph(edges);
+}
+
+TEST(AllToAll, WithoutSymmetryAProgramOrAGap) {
+  EXPECT_TRUE(isOptimum(ofOneByte(chords(24)))) << ofOneByte(chords(24)).detail;
+  // Too large for the program: a search, which says how far it may be off.
+  LowerBound bound = ofOneByte(chords(48));
+  EXPECT_GT(bound.seconds, Rational(0));
+  EXPECT_NE(bound.detail.find("% more"), std::string::npos) << bound.detail;
+}
+
+std::vector<LowerBound> unequal(const Topology &topo, llvm::ArrayRef<uint64_t> counts) {
+  std::vector<unsigned> group = everyone(topo);
+  BoundQuery query;
+  query.collective = Collective::all_to_all_v;
+  query.group = group;
+  query.counts = counts;
+  query.bytes = largestTotal(counts, group.size());
+  query.rate = Rate::raw;
+  EXPECT_EQ(checkQuery(topo, query), "");
+  return bounds(topo, query);
+}
+
+TEST(AllToAllV, EqualCountsAreAnAllToAll) {
+  Topology topo = example("dgx1-v100.json");
+  std::vector<uint64_t> counts(64, 12345);
+  for (const LowerBound &b : unequal(topo, counts))
+    if (b.argument == "concurrent flow") {
+      EXPECT_EQ(b.seconds, ofOneByte(topo).seconds * Rational(12345));
+      EXPECT_TRUE(isOptimum(b)) << b.detail;
+    }
+}
+
+TEST(AllToAllV, TheFullestPortOfASwitch) {
+  Topology topo = example("h200x8-nvswitch.json");
+  std::vector<uint64_t> counts(64, 0);
+  counts[0 * 8 + 3] = 450'000;
+  counts[5 * 8 + 3] = 900'000;
+  counts[3 * 8 + 3] = 1'000'000'000; // stays where it is
+  std::vector<LowerBound> all = unequal(topo, counts);
+  EXPECT_EQ(all.front().seconds, Rational::make(3, 1'000'000)); // 1.35 MB into rank 3
+  for (const LowerBound &b : all)
+    if (b.argument == "concurrent flow") {
+      EXPECT_EQ(b.seconds, Rational::make(3, 1'000'000));
+      EXPECT_TRUE(isOptimum(b)) << b.detail;
+    }
+  EXPECT_EQ(largestTotal(counts, 8), 1'350'000u);
+}
+
+TEST(AllToAllV, OddCountsOnACubeMesh) {
+  Topology topo = example("dgx1-v100.json");
+  std::vector<uint64_t> counts;
+  for (unsigned i = 0; i < 64; ++i)
+    counts.push_back(1'000 + i * i * 37 % 991);
+  bool seen = false;
+  for (const LowerBound &b : unequal(topo, counts))
+    if (b.argument == "concurrent flow") {
+      seen = true;
+      // Proved to be the optimum, or within a millionth of it.
+      bool close =
+          b.detail.find("e-0") != std::string::npos || b.detail.find("0.0") != std::string::npos;
+      EXPECT_TRUE(isOptimum(b) || close) << b.detail;
+    }
+  EXPECT_TRUE(seen);
+}
+
+TEST(AllToAllV, NothingAndTooMuch) {
+  Topology topo = ring(3);
+  std::vector<uint64_t> counts(9, 0);
+  EXPECT_EQ(unequal(topo, counts).front().argument, "nothing moves");
+  counts[4] = 7; // to itself
+  EXPECT_EQ(unequal(topo, counts).front().argument, "nothing moves");
+  std::vector<unsigned> group = everyone(topo);
+  BoundQuery query;
+  query.collective = Collective::all_to_all_v;
+  query.group = group;
+  EXPECT_NE(checkQuery(topo, query).find("3 x 3 counts, found 0"), std::string::npos);
+  counts.assign(9, uint64_t(1) << 62);
+  query.counts = counts;
+  EXPECT_NE(checkQuery(topo, query).find("2^63"), std::string::npos);
+  counts.assign(9, uint64_t(1) << 59);
+  EXPECT_FALSE(unequal(topo, counts).empty());
+}
+
+TEST(AllToAllV, ManyRanksByDomains) {
+  std::vector<uint64_t> counts(size_t(300) * 300, 0);
+  counts[7 * 300 + 8] = 25'000;
+  counts[9 * 300 + 8] = 25'000;
+  Topology topo = ring(300);
+  std::vector<LowerBound> all = unequal(topo, counts);
+  EXPECT_EQ(all.front().argument, "domain cut");
+  EXPECT_EQ(all.front().seconds, Rational::make(1, 1'000'000)); // 50 kB over two wires into rank 8
+}
+} // namespace

@@ -1,0 +1,57 @@
+//===- Bench.h - The parts of ncclx-bench -----------------------*- C++ -*-===//
+#ifndef NCCLX_TOOLS_NCCLX_BENCH_BENCH_H
+#define NCCLX_TOOLS_NCCLX_BENCH_BENCH_H
+
+#include "Driver.h"
+#include "Stage.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace ncclx_bench {
+
+struct Options {
+  std::vector<int> ranks;
+  std::vector<int> collectives;
+  int64_t minBytes = 8, maxBytes = 64 << 20, factor = 8;
+  std::string transport = "shm", algorithm, against, json;
+  int rounds = 9;
+  int64_t batchMs = 10;
+  bool check = true;
+};
+
+/// A cell's program, compiled for this process.
+struct Program {
+  std::unique_ptr<mlir::ncclx::Compilation> compilation;
+  std::string algorithm;
+};
+
+/// The cells of one rank count: each size rounded down to whole elements on every rank, at least
+/// one.
+std::vector<Cell> makeCells(const Options &options, int nranks);
+/// Compiles and proves each cell; null after an error, which has been printed.
+std::vector<Program> compileCells(mlir::MLIRContext &context,
+                                  const mlir::ncclx::topology::Topology &machine,
+                                  const Options &options, const std::vector<Cell> &cells,
+                                  int nranks);
+
+/// Runs the ranks of this project's side; false after a failure, which has been printed.
+bool runOurs(Stage &stage, const Options &options, const std::vector<Program> &programs);
+
+/// Prints what was measured, and writes JSON lines.
+class Table {
+public:
+  explicit Table(const Options &options) : options(options) {}
+  void add(const Stage &stage, const std::vector<Program> &programs);
+  /// The summary of all ratios; false if a check failed.
+  bool finish();
+
+private:
+  const Options &options;
+  std::vector<double> ratios;
+  int64_t wrong = 0;
+  std::string lines;
+};
+
+} // namespace ncclx_bench
+
+#endif // NCCLX_TOOLS_NCCLX_BENCH_BENCH_H

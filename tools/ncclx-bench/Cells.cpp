@@ -1,0 +1,64 @@
+//===- Cells.cpp - What ncclx-bench measures, compiled ---------------------===//
+#include "Bench.h"
+
+#include "ncclx/Topology/IO.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace ncclx_bench;
+using namespace mlir::ncclx;
+
+std::vector<Cell> ncclx_bench::makeCells(const Options &options, int nranks) {
+  std::vector<Cell> cells;
+  for (int collective : options.collectives) {
+    int64_t last = 0;
+    for (int64_t bytes = options.minBytes;; bytes *= options.factor) {
+      bytes = std::min(bytes, options.maxBytes);
+      int64_t parts = collective == AllReduce ? 1 : nranks;
+      int64_t count = std::max<int64_t>(1, bytes / 4 / parts);
+      if (int64_t whole = count * parts * 4; whole != last)
+        cells.push_back({collective, 0, count, last = whole});
+      if (bytes == options.maxBytes)
+        break;
+    }
+  }
+  return cells;
+}
+
+static std::string graphOf(const Cell &c, int n, const std::string &algorithm) {
+  std::string type =
+      llvm::formatv("tensor<{0}xf32> -> tensor<{1}xf32>", inputCount(c, n), outputCount(c, n));
+  const char *words[] = {"sum accumulate f32 order any", "dim 0",
+                         "dim 0 sum accumulate f32 order any", "split 0 concat 0"};
+  return llvm::formatv("ncclx.grid @g [\"r\" = {0}]\n"
+                       "func.func @f(%a: tensor<{1}xf32>) -> tensor<{2}xf32> {{\n"
+                       "  %r = ncclx.{3} %a {4} over @g[\"r\"]{5} : {6}\n"
+                       "  return %r : tensor<{2}xf32>\n}\n",
+                       n, inputCount(c, n), outputCount(c, n), collectiveNames[c.collective],
+                       words[c.collective], algorithm.empty() ? "" : " algorithm " + algorithm,
+                       type);
+}
+
+std::vector<Program> ncclx_bench::compileCells(mlir::MLIRContext &context,
+                                               const topology::Topology &machine,
+                                               const Options &options,
+                                               const std::vector<Cell> &cells, int nranks) {
+  std::vector<Program> programs;
+  for (const Cell &cell : cells) {
+    auto made = std::make_unique<Compilation>(
+        context, SelectionTarget{&machine, topology::Rate::payload, options.transport == "shm"});
+    if (failed(made->parseText(graphOf(cell, nranks, options.algorithm), "")) ||
+        failed(made->choose()) || failed(made->lower()))
+      return {};
+    made->prove();
+    if (!made->proof()) {
+      llvm::errs() << "not proved: " << made->proof().str() << "\n";
+      return {};
+    }
+    if (failed(made->generate()))
+      return {};
+    std::string algorithm = made->collectives().front().algorithm;
+    programs.push_back({std::move(made), algorithm});
+  }
+  return programs;
+}

@@ -101,6 +101,7 @@ private:
       return awaitAny();
     Tensor a = any(values);
     if (a.padding) { // whatever reads whole tensors would spread what is unspecified
+      g.algorithm = ""; // that of the step before may not carry these axes
       if (below(2) || !computes(a.element))
         values.push_back(g.allGather(a, a.padding->dim, a.padding->extent, a.padding->axes));
       else

@@ -1,6 +1,7 @@
 //===- Abi.cpp - The C interface ------------------------------------------===//
 #include "Plan.h"
 
+#include <bit>
 #include <exception>
 
 using namespace ncclxrt;
@@ -257,14 +258,14 @@ int32_t ncclxrt_copy(int32_t status, int64_t exec, int64_t op, int64_t lane, int
 }
 
 int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind,
-                       int64_t dtype, int64_t acc_dtype, int64_t dst_window, int64_t dst_peer,
-                       int64_t dst_offset, int64_t dst_rows, int64_t dst_stride,
-                       int64_t dst_row_bytes, int64_t a_window, int64_t a_peer, int64_t a_offset,
-                       int64_t a_rows, int64_t a_stride, int64_t a_row_bytes, int64_t count,
-                       int64_t a_step, int64_t b_window, int64_t b_peer, int64_t b_offset,
-                       int64_t b_rows, int64_t b_stride, int64_t b_row_bytes) {
+                       int64_t dtype, int64_t acc_dtype, int64_t scale, int64_t divisor,
+                       int64_t dst_window, int64_t dst_peer, int64_t dst_offset, int64_t dst_rows,
+                       int64_t dst_stride, int64_t dst_row_bytes, int64_t a_window, int64_t a_peer,
+                       int64_t a_offset, int64_t a_rows, int64_t a_stride, int64_t a_row_bytes,
+                       int64_t count, int64_t a_step, int64_t b_window, int64_t b_peer,
+                       int64_t b_offset, int64_t b_rows, int64_t b_stride, int64_t b_row_bytes) {
   return call(status, exec, [&](Plan &plan) {
-    return plan.reduce(op, lane, kind, dtype, acc_dtype,
+    return plan.reduce(op, lane, kind, dtype, acc_dtype, std::bit_cast<double>(scale), divisor,
                        {dst_window, dst_peer, dst_offset, dst_rows, dst_stride, dst_row_bytes},
                        {a_window, a_peer, a_offset, a_rows, a_stride, a_row_bytes}, count, a_step,
                        {b_window, b_peer, b_offset, b_rows, b_stride, b_row_bytes});

@@ -169,15 +169,21 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
 }
 
 ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
-                             const Where &dst, const Where &a, int64_t count, int64_t step,
-                             const Where &b) {
+                             double scale, int64_t divisor, const Where &dst, const Where &a,
+                             int64_t count, int64_t step, const Where &b) {
   if (auto code = enter(op, lane))
     return code;
-  if (kind < ncclxrtReduceSum || kind > ncclxrtReduceMax)
+  if (kind < ncclxrtReduceSum || kind > ncclxrtReduceProd)
     return fail(ncclxrtInvalidArgument, fmt::format("{} is no kind of reduction", kind));
   if (!accumulates(dtype, acc))
     return fail(ncclxrtInvalidArgument,
                 fmt::format("dtype {} cannot be accumulated in dtype {}", dtype, acc));
+  if (scale != 1 && !isFloat(dtype))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("dtype {} is scaled by {}, but only floats are", dtype, scale));
+  if (divisor < 1)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("a divisor of {}, expected at least 1", divisor));
   bool hasB = b.window != -1;
   int64_t unit = sizeOf(dtype), moved = 0;
   if (count < 0 || (count == 0 && !hasB) || step < 0 ||
@@ -209,8 +215,9 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   }
   int64_t event = tracing() ? traceBegin(op, lane, ranges[0].bytes()) : -1;
   Placed third = place(2);
-  reduceRanges(ncclxrtReduceKind_t(kind), ncclxrtDtype_t(dtype), ncclxrtDtype_t(acc), place(0),
-               place(1), count, step, hasB ? &third : nullptr);
+  reduceRanges(
+      {ncclxrtReduceKind_t(kind), ncclxrtDtype_t(dtype), ncclxrtDtype_t(acc), scale, divisor},
+      place(0), place(1), count, step, hasB ? &third : nullptr);
   traceEnd(event);
   return ncclxrtSuccess;
 }

@@ -36,8 +36,8 @@ public:
   ncclxrtResult_t copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
                        int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex);
   ncclxrtResult_t reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
-                         const Where &dst, const Where &a, int64_t count, int64_t step,
-                         const Where &b);
+                         double scale, int64_t divisor, const Where &dst, const Where &a,
+                         int64_t count, int64_t step, const Where &b);
   ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
   ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                        int64_t value);

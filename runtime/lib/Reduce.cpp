@@ -18,75 +18,99 @@ static constexpr int64_t blockElements = 1024;
 
 int64_t ncclxrt::sizeOf(int64_t dtype) {
   switch (dtype) {
+  case ncclxrtE4m3:
+  case ncclxrtE5m2:
+  case ncclxrtI8:
+  case ncclxrtU8:
+    return 1;
+  case ncclxrtBf16:
+  case ncclxrtF16:
+  case ncclxrtI16:
+  case ncclxrtU16:
+    return 2;
   case ncclxrtF32:
   case ncclxrtI32:
+  case ncclxrtU32:
     return 4;
   case ncclxrtF64:
   case ncclxrtI64:
+  case ncclxrtU64:
     return 8;
-  case ncclxrtBf16:
-  case ncclxrtF16:
-    return 2;
   default:
     return 0;
   }
 }
 
+namespace {
+enum class Kind { Float, Signed, Unsigned };
+} // namespace
+
+static Kind kindOf(int64_t dtype) {
+  switch (dtype) {
+  case ncclxrtI8:
+  case ncclxrtI16:
+  case ncclxrtI32:
+  case ncclxrtI64:
+    return Kind::Signed;
+  case ncclxrtU8:
+  case ncclxrtU16:
+  case ncclxrtU32:
+  case ncclxrtU64:
+    return Kind::Unsigned;
+  default:
+    return Kind::Float;
+  }
+}
+
+bool ncclxrt::isFloat(int64_t dtype) { return sizeOf(dtype) && kindOf(dtype) == Kind::Float; }
+
 bool ncclxrt::accumulates(int64_t dtype, int64_t acc) {
   if (!sizeOf(dtype) || !sizeOf(acc))
     return false;
-  bool isInt = dtype >= ncclxrtI32, accIsInt = acc >= ncclxrtI32;
-  return isInt == accIsInt && (!isInt || sizeOf(acc) >= sizeOf(dtype));
+  return dtype == acc || (kindOf(dtype) == kindOf(acc) && sizeOf(acc) > sizeOf(dtype));
 }
 
 namespace {
 
-/// The accumulator is held in a native type; a 16-bit accumulation type is a float that is rounded
+template <typename T>
+constexpr bool isNarrow = std::is_same_v<T, Bf16> || std::is_same_v<T, F16> ||
+                          std::is_same_v<T, E4m3> || std::is_same_v<T, E5m2>;
+
+/// The accumulator is held in a native type; a narrow accumulation type is a float that is rounded
 /// after each operation, which is exact for one operation (24 >= 2 * 11 + 2 bits).
-template <typename T> struct Native {
-  using Type = T;
-};
-template <> struct Native<Bf16> {
-  using Type = float;
-};
-template <> struct Native<F16> {
-  using Type = float;
-};
+template <typename T> using Native = std::conditional_t<isNarrow<T>, float, T>;
 
 /// To, for a value of From: rounds at most once.
 template <typename To, typename From> To convert(From value) {
   if constexpr (std::is_same_v<To, From>)
     return value;
-  else if constexpr (std::is_same_v<To, Bf16>) {
-    if constexpr (std::is_same_v<From, double>)
-      return Bf16::from(value);
-    else
-      return Bf16::from(float(value));
-  } else if constexpr (std::is_same_v<To, F16>) {
-    if constexpr (std::is_same_v<From, double>)
-      return F16::from(value);
-    else
-      return F16::from(double(float(value)));
-  } else if constexpr (std::is_same_v<From, Bf16> || std::is_same_v<From, F16>)
+  else if constexpr (std::is_same_v<To, Bf16> && !std::is_same_v<From, double>)
+    return Bf16::from(float(value));
+  else if constexpr (isNarrow<To>)
+    return To::from(double(value));
+  else if constexpr (isNarrow<From>)
     return To(float(value));
   else
     return To(value);
 }
 
-/// To the accumulation type, and there held in its native type.
-template <typename Acc, typename From> typename Native<Acc>::Type widen(From value) {
-  return typename Native<Acc>::Type(convert<Acc>(value));
+/// Rounded to the accumulation type, and held in its native type.
+template <typename Acc, typename From> Native<Acc> widen(From value) {
+  return Native<Acc>(convert<Acc>(value));
 }
 
 template <ncclxrtReduceKind_t kind, typename T> T combine(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
     if constexpr (kind == ncclxrtReduceSum)
-      return T(U(a) + U(b));
+      return T(uint64_t(a) + uint64_t(b));
+    else if constexpr (kind == ncclxrtReduceProd)
+      return T(uint64_t(a) * uint64_t(b));
     else
       return kind == ncclxrtReduceMin ? std::min(a, b) : std::max(a, b);
   } else if constexpr (kind == ncclxrtReduceSum) {
     return a + b;
+  } else if constexpr (kind == ncclxrtReduceProd) {
+    return a * b;
   } else {
     using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     constexpr bool min = kind == ncclxrtReduceMin;
@@ -137,77 +161,123 @@ template <typename T> void scatter(const Placed &dst, int64_t first, int64_t n, 
   }
 }
 
-template <ncclxrtReduceKind_t kind, typename T, typename Acc>
-void run(const Placed &dst, const Placed &a, int64_t count, int64_t step, const Placed *b) {
-  using Held = typename Native<Acc>::Type;
+template <ncclxrtReduceKind_t kind, typename Acc>
+void combineAll(Native<Acc> *total, const Native<Acc> *x, int64_t n) {
+  for (int64_t k = 0; k < n; ++k)
+    total[k] = widen<Acc>(combine<kind>(total[k], x[k]));
+}
+
+template <typename Acc>
+void combineBlock(ncclxrtReduceKind_t kind, Native<Acc> *total, const Native<Acc> *x, int64_t n) {
+  switch (kind) {
+  case ncclxrtReduceSum:
+    return combineAll<ncclxrtReduceSum, Acc>(total, x, n);
+  case ncclxrtReduceMin:
+    return combineAll<ncclxrtReduceMin, Acc>(total, x, n);
+  case ncclxrtReduceMax:
+    return combineAll<ncclxrtReduceMax, Acc>(total, x, n);
+  case ncclxrtReduceProd:
+    return combineAll<ncclxrtReduceProd, Acc>(total, x, n);
+  }
+}
+
+template <typename Acc> void scaleBlock(Native<Acc> *values, int64_t n, double scale) {
+  if constexpr (!std::is_integral_v<Acc>) {
+    Native<Acc> factor = widen<Acc>(scale);
+    for (int64_t k = 0; k < n; ++k)
+      values[k] = widen<Acc>(values[k] * factor);
+  }
+}
+
+template <typename Acc> void divideBlock(Native<Acc> *values, int64_t n, int64_t divisor) {
+  for (int64_t k = 0; k < n; ++k) {
+    if constexpr (std::is_unsigned_v<Acc>)
+      values[k] = Acc(values[k] / uint64_t(divisor));
+    else if constexpr (std::is_integral_v<Acc>)
+      values[k] = Acc(int64_t(values[k]) / divisor);
+    else
+      values[k] = widen<Acc>(double(values[k]) / double(divisor));
+  }
+}
+
+template <typename T, typename Acc>
+void run(const Reduction &reduction, const Placed &dst, const Placed &a, int64_t count,
+         int64_t step, const Placed *b) {
+  using Held = Native<Acc>;
   int64_t elements = dst.range.bytes() / int64_t(sizeof(T));
   T buffer[blockElements];
-  Held total[blockElements];
+  Held total[blockElements], other[blockElements];
   for (int64_t first = 0; first < elements; first += blockElements) {
     int64_t n = std::min(blockElements, elements - first);
     for (int64_t i = 0; i < count + (b ? 1 : 0); ++i) {
       const T *x = i < count ? view(a, i * step, first, n, buffer) : view(*b, 0, first, n, buffer);
-      if (i == 0)
-        for (int64_t k = 0; k < n; ++k)
-          total[k] = widen<Acc>(x[k]);
-      else
-        for (int64_t k = 0; k < n; ++k)
-          total[k] = widen<Acc>(combine<kind>(total[k], widen<Acc>(x[k])));
+      Held *into = i ? other : total;
+      for (int64_t k = 0; k < n; ++k)
+        into[k] = widen<Acc>(x[k]);
+      if (reduction.scale != 1)
+        scaleBlock<Acc>(into, n, reduction.scale);
+      if (i)
+        combineBlock<Acc>(reduction.kind, total, other, n);
     }
+    if (reduction.divisor != 1)
+      divideBlock<Acc>(total, n, reduction.divisor);
     for (int64_t k = 0; k < n; ++k)
       buffer[k] = convert<T>(total[k]);
     scatter(dst, first, n, buffer);
   }
 }
 
-template <typename T, typename Acc, typename... Args>
-void withKind(ncclxrtReduceKind_t kind, Args &&...args) {
-  switch (kind) {
-  case ncclxrtReduceSum:
-    return run<ncclxrtReduceSum, T, Acc>(args...);
-  case ncclxrtReduceMin:
-    return run<ncclxrtReduceMin, T, Acc>(args...);
-  case ncclxrtReduceMax:
-    return run<ncclxrtReduceMax, T, Acc>(args...);
+/// Calls `function` with a value of the type that `dtype` stands for.
+template <typename Function> void withType(ncclxrtDtype_t dtype, Function function) {
+  switch (dtype) {
+  case ncclxrtF32:
+    return function(float());
+  case ncclxrtF64:
+    return function(double());
+  case ncclxrtBf16:
+    return function(Bf16());
+  case ncclxrtF16:
+    return function(F16());
+  case ncclxrtE4m3:
+    return function(E4m3());
+  case ncclxrtE5m2:
+    return function(E5m2());
+  case ncclxrtI8:
+    return function(int8_t());
+  case ncclxrtI16:
+    return function(int16_t());
+  case ncclxrtI32:
+    return function(int32_t());
+  case ncclxrtI64:
+    return function(int64_t());
+  case ncclxrtU8:
+    return function(uint8_t());
+  case ncclxrtU16:
+    return function(uint16_t());
+  case ncclxrtU32:
+    return function(uint32_t());
+  case ncclxrtU64:
+    return function(uint64_t());
   }
 }
 
-template <typename T, typename... Args> void withFloat(ncclxrtDtype_t acc, Args &&...args) {
-  switch (acc) {
-  case ncclxrtF32:
-    return withKind<T, float>(args...);
-  case ncclxrtF64:
-    return withKind<T, double>(args...);
-  case ncclxrtBf16:
-    return withKind<T, Bf16>(args...);
-  case ncclxrtF16:
-    return withKind<T, F16>(args...);
-  default:
-    return;
-  }
-}
+/// accumulates(), of types.
+template <typename T, typename Acc>
+constexpr bool accumulatesIn =
+    std::is_same_v<T, Acc> ||
+    (sizeof(Acc) > sizeof(T) && std::is_integral_v<T> == std::is_integral_v<Acc> &&
+     std::is_unsigned_v<T> == std::is_unsigned_v<Acc>);
 
 } // namespace
 
-void ncclxrt::reduceRanges(ncclxrtReduceKind_t kind, ncclxrtDtype_t dtype, ncclxrtDtype_t acc,
-                           const Placed &dst, const Placed &a, int64_t count, int64_t step,
-                           const Placed *b) {
+void ncclxrt::reduceRanges(const Reduction &reduction, const Placed &dst, const Placed &a,
+                           int64_t count, int64_t step, const Placed *b) {
   if (dst.range.bytes() == 0)
     return;
-  switch (dtype) {
-  case ncclxrtF32:
-    return withFloat<float>(acc, kind, dst, a, count, step, b);
-  case ncclxrtF64:
-    return withFloat<double>(acc, kind, dst, a, count, step, b);
-  case ncclxrtBf16:
-    return withFloat<Bf16>(acc, kind, dst, a, count, step, b);
-  case ncclxrtF16:
-    return withFloat<F16>(acc, kind, dst, a, count, step, b);
-  case ncclxrtI32:
-    if (acc == ncclxrtI32)
-      return withKind<int32_t, int32_t>(kind, dst, a, count, step, b);
-    return withKind<int32_t, int64_t>(kind, dst, a, count, step, b);
-  case ncclxrtI64:
-    return withKind<int64_t, int64_t>(kind, dst, a, count, step, b);
-  }
+  withType(reduction.dtype, [&](auto element) {
+    withType(reduction.acc, [&](auto acc) {
+      if constexpr (accumulatesIn<decltype(element), decltype(acc)>)
+        run<decltype(element), decltype(acc)>(reduction, dst, a, count, step, b);
+    });
+  });
 }

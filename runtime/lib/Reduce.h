@@ -16,12 +16,23 @@ struct Placed {
 /// Bytes of an element; 0 for no dtype.
 int64_t sizeOf(int64_t dtype);
 
-/// Whether values of `dtype` may be accumulated in `acc`.
+/// Whether this is a dtype, and one of floats.
+bool isFloat(int64_t dtype);
+
+/// Whether values of `dtype` may be accumulated in `acc`: itself or a wider one of its kind.
 bool accumulates(int64_t dtype, int64_t acc);
 
+/// How elements are combined; abi.h says what each part means.
+struct Reduction {
+  ncclxrtReduceKind_t kind = ncclxrtReduceSum;
+  ncclxrtDtype_t dtype = ncclxrtF32, acc = ncclxrtF32;
+  double scale = 1;
+  int64_t divisor = 1;
+};
+
 /// dst = a[0] op ... op a[count - 1] op b, as abi.h says. Everything has been checked.
-void reduceRanges(ncclxrtReduceKind_t kind, ncclxrtDtype_t dtype, ncclxrtDtype_t acc,
-                  const Placed &dst, const Placed &a, int64_t count, int64_t step, const Placed *b);
+void reduceRanges(const Reduction &reduction, const Placed &dst, const Placed &a, int64_t count,
+                  int64_t step, const Placed *b);
 
 } // namespace ncclxrt
 

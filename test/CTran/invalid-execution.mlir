@@ -1287,3 +1287,55 @@ ctran.program @label_c3_both grid ["x" = 4, "y" = 2] {
   %t = ctran.sink %a holds "v"[%x : "x"] summed ["x"] shared ["x"] after %entry on host
   ctran.return %t : !ctran.token
 }
+
+// -----
+
+ctran.program @reduce_c4_kind grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %r = ctran.reindex %w ["x" = 4]
+  %a = ctran.range %r[%x : "x"]
+  // expected-error @below {{scales the operands of a sum of floats only, found max of 'f32'}}
+  %t = ctran.reduce max scale 5.0e-01 accumulate f32 %a into %a after %entry on sm
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @reduce_c4_integers grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<16xi32>
+  %r = ctran.reindex %w ["x" = 4]
+  %a = ctran.range %r[%x : "x"]
+  // expected-error @below {{scales the operands of a sum of floats only, found sum of 'i32'}}
+  %t = ctran.reduce sum scale 5.0e-01 accumulate i32 %a into %a after %entry on sm
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @reduce_c5_kind grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %r = ctran.reindex %w ["x" = 4]
+  %a = ctran.range %r[%x : "x"]
+  // expected-error @below {{divides a sum by at least 1, found prod divided by 2}}
+  %t = ctran.reduce prod divide 2 accumulate f32 %a into %a after %entry on sm
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @reduce_c5_zero grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %r = ctran.reindex %w ["x" = 4]
+  %a = ctran.range %r[%x : "x"]
+  // expected-error @below {{divides a sum by at least 1, found sum divided by 0}}
+  %t = ctran.reduce sum divide 0 accumulate f32 %a into %a after %entry on sm
+  ctran.return %t : !ctran.token
+}

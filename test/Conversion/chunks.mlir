@@ -34,7 +34,7 @@ func.func @ring(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<16xf32>) {
     ncclx.yield %r : tensor<16xf32>
   } : !ncclx.future<tensor<16xf32>>
   %two = arith.constant 2 : index
-  // expected-error @below {{waits for a chunk of a ring, which is not lowered yet; `direct` is}}
+  // expected-error @below {{waits for a chunk that arrives with the whole; `direct` brings each chunk by itself}}
   %c = ncclx.await %f chunk %two of 4 dim 0 : !ncclx.future<tensor<16xf32>> -> tensor<4xf32>
   %e = tensor.empty() : tensor<4xf32>
   %s = linalg.exp ins(%c : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>

@@ -80,7 +80,7 @@ func.func @shift_two_axes(%a: memref<4xf32>) -> memref<4xf32> {
 ncclx.grid @g ["tp" = 2]
 func.func @ring_pairs(%a: memref<4xf32>) -> memref<4xf32> {
   %r = memref.alloc() : memref<4xf32>
-  // expected-error @below {{asks for a ring, which carries a shift and not listed pairs}}
+  // expected-error @below {{asks for ring, but a ring carries a shift and not listed pairs}}
   ncclx.permute %a pairs [0 -> 1] over @g["tp"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
 }
@@ -90,7 +90,7 @@ func.func @ring_pairs(%a: memref<4xf32>) -> memref<4xf32> {
 ncclx.grid @g ["tp" = 2, "pp" = 2]
 func.func @ring_two_axes(%a: memref<4xf32>) -> memref<16xf32> {
   %r = memref.alloc() : memref<16xf32>
-  // expected-error @below {{asks for a ring over 2 axes, expected one}}
+  // expected-error @below {{asks for ring, but a ring runs along one axis, not 2}}
   ncclx.all_gather %a dim 0 over @g["tp", "pp"] algorithm ring into(%r : memref<16xf32>) : memref<4xf32>
   return %r : memref<16xf32>
 }
@@ -100,7 +100,7 @@ func.func @ring_two_axes(%a: memref<4xf32>) -> memref<16xf32> {
 ncclx.grid @g ["tp" = 2]
 func.func @ring_wide(%a: memref<4xbf16>) -> memref<4xbf16> {
   %r = memref.alloc() : memref<4xbf16>
-  // expected-error @below {{asks for a ring that accumulates in 'f32', but a ring carries partial results as elements, of type 'bf16'}}
+  // expected-error @below {{asks for ring, but a ring accumulates in the element type}}
   ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] algorithm ring into(%r : memref<4xbf16>) : memref<4xbf16>
   return %r : memref<4xbf16>
 }
@@ -110,7 +110,7 @@ func.func @ring_wide(%a: memref<4xbf16>) -> memref<4xbf16> {
 ncclx.grid @g ["tp" = 2]
 func.func @ring_order(%a: memref<4xf32>) -> memref<4xf32> {
   %r = memref.alloc() : memref<4xf32>
-  // expected-error @below {{asks for order rank, but a ring reduces in order ring}}
+  // expected-error @below {{asks for ring, but it reduces in ring order, not in rank order}}
   ncclx.all_reduce %a sum accumulate f32 order rank over @g["tp"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
 }
@@ -120,7 +120,7 @@ func.func @ring_order(%a: memref<4xf32>) -> memref<4xf32> {
 ncclx.grid @g ["tp" = 2]
 func.func @direct_order(%a: memref<4xf32>) -> memref<4xf32> {
   %r = memref.alloc() : memref<4xf32>
-  // expected-error @below {{asks for order ring, but direct reduces in order rank}}
+  // expected-error @below {{asks for direct, but it reduces in rank order, not in ring order}}
   ncclx.all_reduce %a sum accumulate f32 order ring over @g["tp"] algorithm direct into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
 }

@@ -31,9 +31,9 @@ ncclx.grid @grid_c5_overflow ["dp" = 4294967296, "tp" = 4294967296]
 // -----
 
 ncclx.grid @g ["tp" = 4]
-func.func @collective_c1_element_type(%a: tensor<4xi8>) {
-  // expected-error @+1 {{works on f32, f64, bf16, f16, i32 and i64, but the elements are 'i8'}}
-  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4xi8> -> tensor<16xi8>
+func.func @collective_c1_element_type(%a: tensor<4xi4>) {
+  // expected-error @+1 {{works on floats (f64, f32, f16, bf16, f8E4M3FN, f8E5M2) and on i8 to i64 and ui8 to ui64, but the elements are 'i4'}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4xi4> -> tensor<16xi4>
   return
 }
 
@@ -654,3 +654,169 @@ func.func private @uniform_value(%a: i1 {ncclx.uniform = 1})
 
 // expected-error @+1 {{argument #0 has the unknown attribute "ncclx.unifrom"}}
 func.func private @uniform_typo(%a: i1 {ncclx.unifrom})
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduction_c2_scaled_max(%a: tensor<4xf32>) {
+  // expected-error @+1 {{scales the operands of a sum only, but it is a max}}
+  %0 = ncclx.all_reduce %a max scale 5.0e-01 accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduction_c3_scaled_integers(%a: tensor<4xi32>) {
+  // expected-error @+1 {{scales floats only, but the elements are 'i32'}}
+  %0 = ncclx.all_reduce %a sum scale 5.0e-01 accumulate i32 order any over @g["tp"] : tensor<4xi32> -> tensor<4xi32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduction_c1_signed_from_unsigned(%a: tensor<4xui8>) {
+  // expected-error @+1 {{accumulates elements of type 'ui8', expected that type or a wider supported one of its kind, but found 'i32'}}
+  %0 = ncclx.all_reduce %a sum accumulate i32 order any over @g["tp"] : tensor<4xui8> -> tensor<4xui8>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c1_dim(%a: tensor<4xf32>) {
+  // expected-error @+1 {{splits dimension 1, but the operand has rank 1}}
+  %0 = ncclx.all_to_all_v %a dim 1 counts dense<1> : tensor<4x4xi64> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c2_matrix(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs counts of 4x4 members, but found 'tensor<2x8xi64>'}}
+  %0 = ncclx.all_to_all_v %a dim 0 counts dense<1> : tensor<2x8xi64> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c3_negative(%a: tensor<4xf32>) {
+  // expected-error @+1 {{sends -1 rows from member 0 to member 0, expected at least 0}}
+  %0 = ncclx.all_to_all_v %a dim 0 counts dense<-1> : tensor<4x4xi64> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c4_sends(%a: tensor<3xf32>) {
+  // expected-error @+1 {{sends 4 rows at member 0, but there are 3 in 'tensor<3xf32>'}}
+  %0 = ncclx.all_to_all_v %a dim 0 counts dense<1> : tensor<4x4xi64> over @g["tp"] : tensor<3xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c4_receives(%a: tensor<4xf32>) {
+  // expected-error @+1 {{receives 4 rows at member 0, but there are 2 in 'tensor<2xf32>'}}
+  %0 = ncclx.all_to_all_v %a dim 0 counts dense<1> : tensor<4x4xi64> over @g["tp"] : tensor<4xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @broadcast_c1_shape(%a: tensor<4xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 0, expected 4, but the output has 5}}
+  %0 = ncclx.broadcast %a root [0] over @g["tp"] : tensor<4xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @reduce_c1_shape(%a: tensor<4xf32>) {
+  // expected-error @+1 {{keeps the rank 1, but the output has rank 2}}
+  %0 = ncclx.reduce %a root [0] sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4x1xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @gather_c1_dim(%a: tensor<4xf32>) {
+  // expected-error @+1 {{gathers along dimension 2, but the operand has rank 1}}
+  %0 = ncclx.gather %a dim 2 root [0] over @g["tp"] : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @scatter_c2_other_size(%a: tensor<4x2xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 1, expected 2, but the output has 3}}
+  %0 = ncclx.scatter %a dim 0 root [0] over @g["tp"] : tensor<4x2xf32> -> tensor<1x3xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @root_c1_coordinates(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs a root with one coordinate for each of 1 axes, but found 2}}
+  %0 = ncclx.broadcast %a root [0, 1] over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the size comes from this grid}}
+ncclx.grid @g ["tp" = 4]
+func.func @root_c2_outside(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has its root at 4 on axis "tp", which has size 4}}
+  %0 = ncclx.broadcast %a root [4] over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{group size comes from this grid}}
+ncclx.grid @g ["tp" = 4]
+func.func @gather_c3_shard(%a: tensor<4xf32>) {
+  // expected-error @+1 {{cuts dimension 0 of size 20 among 4 members, expected 5 rows each, but found 4}}
+  %0 = ncclx.gather %a dim 0 root [0] over @g["tp"] : tensor<4xf32> -> tensor<20xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{group size comes from this grid}}
+ncclx.grid @g ["tp" = 4]
+func.func @scatter_c3_shard(%a: tensor<4xf32>) {
+  // expected-error @+1 {{cuts dimension 0 of size 4 among 4 members, expected 1 rows each, but found 2}}
+  %0 = ncclx.scatter %a dim 0 root [0] over @g["tp"] : tensor<4xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @barrier_c1_no_axis() {
+  // expected-error @+1 {{needs at least one axis}}
+  ncclx.barrier over @g[]
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid's axes are ["tp"]}}
+ncclx.grid @g ["tp" = 4]
+func.func @barrier_c1_unknown_axis() {
+  // expected-error @+1 {{grid @g has no axis "dp"}}
+  ncclx.barrier over @g["dp"]
+  return
+}

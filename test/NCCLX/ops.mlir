@@ -29,6 +29,25 @@ func.func @tensors(%a: tensor<4x8xf32>, %b: tensor<32x8xbf16>, %i: index) {
   return
 }
 
+// CHECK-LABEL: @rooted
+func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui16>) {
+  // CHECK: ncclx.broadcast %{{.*}} root [3] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %0 = ncclx.broadcast %a root [3] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
+  // CHECK: ncclx.reduce %{{.*}} root [1, 0] sum scale 5.000000e-01 accumulate f32 order tree over @g["tp", "dp"] algorithm binomial : tensor<5x8xf8E4M3FN> -> tensor<5x8xf8E4M3FN>
+  %1 = ncclx.reduce %b root [1, 0] sum scale 5.0e-01 accumulate f32 order tree over @g["tp", "dp"] algorithm binomial : tensor<5x8xf8E4M3FN> -> tensor<5x8xf8E4M3FN>
+  // CHECK: ncclx.reduce %{{.*}} root [0] avg accumulate ui32 order any over @g["dp"] : tensor<6xui16> -> tensor<6xui16>
+  %2 = ncclx.reduce %c root [0] avg accumulate ui32 order any over @g["dp"] : tensor<6xui16> -> tensor<6xui16>
+  // CHECK: ncclx.gather %{{.*}} dim 1 root [2] over @g["tp"] : tensor<4x8xf32> -> tensor<4x30xf32>
+  %3 = ncclx.gather %a dim 1 root [2] over @g["tp"] : tensor<4x8xf32> -> tensor<4x30xf32>
+  // CHECK: ncclx.scatter %{{.*}} dim 0 root [2] over @g["tp"] : tensor<5x8xf8E4M3FN> -> tensor<2x8xf8E4M3FN>
+  %4 = ncclx.scatter %b dim 0 root [2] over @g["tp"] : tensor<5x8xf8E4M3FN> -> tensor<2x8xf8E4M3FN>
+  // CHECK: ncclx.all_to_all_v %{{.*}} dim 0 counts dense<{{.*}}> : tensor<2x2xi64> over @g["dp"] : tensor<6xui16> -> tensor<3xui16>
+  %5 = ncclx.all_to_all_v %c dim 0 counts dense<[[1, 0], [2, 3]]> : tensor<2x2xi64> over @g["dp"] : tensor<6xui16> -> tensor<3xui16>
+  // CHECK: ncclx.barrier over @g["tp", "dp"]
+  ncclx.barrier over @g["tp", "dp"]
+  return
+}
+
 // CHECK-LABEL: @futures
 func.func @futures(%a: tensor<4x8xf32>, %i: index) -> tensor<16x8xf32> {
   // CHECK: %[[F:.+]] = ncclx.start {

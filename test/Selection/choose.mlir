@@ -11,10 +11,10 @@
 
 ncclx.grid @g ["tp" = 8]
 func.func @f(%a: tensor<8xf32>, %b: tensor<8xbf16>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
-  // A small one is faster in one step.
+  // A small one is fastest in few rounds.
   // REMARK: AlgorithmChosen
-  // REMARK-SAME: direct for all_reduce; direct {{[0-9.]+}} us; ring {{[0-9.]+}} us
-  // CHECK: ncclx.all_reduce %{{.+}} sum accumulate f32 order rank over @g["tp"] algorithm direct
+  // REMARK-SAME: bruck for all_reduce; direct {{[0-9.]+}} us; ring {{[0-9.]+}} us; bruck {{[0-9.]+}} us; binomial refused: all_reduce has no root
+  // CHECK: ncclx.all_reduce %{{.+}} sum accumulate f32 order tree over @g["tp"] algorithm bruck
   %r = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<8xf32> -> tensor<8xf32>
   // REMARK: direct for all_reduce; direct {{[0-9.]+}} us; ring refused: a ring accumulates in the element type
   // CHECK: ncclx.all_reduce {{.*}} order rank over @g["tp"] algorithm direct

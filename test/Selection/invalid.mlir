@@ -21,7 +21,7 @@ func.func @direct_in_ring_order(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 ncclx.grid @g ["tp" = 4]
 func.func @nothing_left(%a: tensor<8xbf16>) -> tensor<8xbf16> {
-  // expected-error @below {{has no algorithm that can carry it; direct refused: it reduces in rank order, not in ring order; ring refused: a ring accumulates in the element type}}
+  // expected-error @below {{has no algorithm that can carry it; direct refused: it reduces in rank order, not in ring order; ring refused: a ring accumulates in the element type; bruck refused: it accumulates in the element type; binomial refused: all_reduce has no root}}
   %r = ncclx.all_reduce %a sum accumulate f32 order ring over @g["tp"] : tensor<8xbf16> -> tensor<8xbf16>
   return %r : tensor<8xbf16>
 }

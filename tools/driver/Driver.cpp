@@ -148,6 +148,7 @@ LogicalResult Compilation::choose() {
     collective.bytes = op.getPayloadBytes();
     for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
       collective.group.push_back(rank);
+    collective.root = getRoot(op).value_or(0);
     auto [it, isNew] = times.try_emplace(timingKey(op));
     if (isNew) {
       FailureOr<double> seconds = timeAlone(op, *op.getAlgorithm(), target);

@@ -34,6 +34,7 @@ struct GraphCollective {
   std::string kind, algorithm;
   int64_t bytes = 0;           ///< the larger of a rank's two buffers
   std::vector<unsigned> group; ///< ranks of one group: the one of rank 0
+  unsigned root = 0;           ///< the root's place in the group, where there is one
   double aloneSeconds = 0;     ///< simulated alone on the target
 };
 

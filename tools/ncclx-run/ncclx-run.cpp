@@ -369,6 +369,7 @@ int main(int argc, char **argv) {
       query.collective = *kind;
       query.group = c.group;
       query.bytes = c.bytes;
+      query.root = c.root;
       query.rate = target.rate;
       if (std::string wrong = topology::checkQuery(*read.topology, query); wrong.empty()) {
         topology::LowerBound bound = topology::bound(*read.topology, query);

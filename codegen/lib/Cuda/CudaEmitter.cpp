@@ -394,6 +394,8 @@ LogicalResult Emitter::emitReduce(ctran::ReduceOp op, unsigned step) {
     return op.emitOpError("reduces ")
            << element << " in " << op.getAccumulate() << "; the device library reduces floats of "
            << "less than 32 bits in f32 and everything else in itself";
+  if (op.getKind() == ctran::ReduceKind::Prod || op.getScale() || op.getDivide())
+    return op.emitOpError("multiplies, scales or divides, which the device library does not");
   const char *kind = op.getKind() == ctran::ReduceKind::Sum   ? "Sum"
                      : op.getKind() == ctran::ReduceKind::Min ? "Min"
                                                               : "Max";

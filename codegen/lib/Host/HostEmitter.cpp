@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -125,7 +126,7 @@ void HostEmitter::cut(const ctran::machine::Dim &dim, Value index, Value &begin,
   begin = add(begin, min(from, length));
 }
 
-FailureOr<Box> HostEmitter::box(Value range) {
+FailureOr<Box> HostEmitter::box(Value range, bool each) {
   FailureOr<ctran::BoxRef> ref = ctran::resolveRange(range);
   if (failed(ref))
     return emitError(loc, "uses a range whose window is not declared in this program");
@@ -144,7 +145,17 @@ FailureOr<Box> HostEmitter::box(Value range) {
   for (auto [i, index] : llvm::enumerate(op.getIndices()))
     cut(space.dims[i], indexNumber(index), begin, end);
   unsigned depth = op.getIndices().size();
-  if (op.getFirst()) {
+  if (op.getFirst() && !each) {
+    // From where the first box begins to where the one behind the last would.
+    const ctran::machine::Dim &dim = space.dims[depth];
+    if (!ctran::coversDimension(op.getFirst(), op.getCount(), dim)) {
+      Value first = indexNumber(op.getFirst()), from = begin, to = end, behind = begin, past = end;
+      cut(dim, first, from, to);
+      cut(dim, add(first, number(op.getCount())), behind, past);
+      begin = from;
+      end = behind;
+    }
+  } else if (op.getFirst()) {
     // Boxes of one size, one behind the other: then a step leads from each to the next.
     Value from = begin, to = end;
     Value boxes = number(op.getCount());
@@ -287,20 +298,35 @@ int64_t HostEmitter::slotsIndex(ctran::SlotsOp slots) {
 }
 
 FailureOr<int64_t> HostEmitter::dtype(Operation *op, Type type) {
-  if (type.isF32())
-    return ncclxrtF32;
-  if (type.isF64())
-    return ncclxrtF64;
-  if (type.isBF16())
-    return ncclxrtBf16;
-  if (type.isF16())
-    return ncclxrtF16;
-  if (type.isSignlessInteger(32))
-    return ncclxrtI32;
-  if (type.isSignlessInteger(64))
-    return ncclxrtI64;
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    bool isUnsigned = integer.isUnsigned();
+    switch (integer.getWidth()) {
+    case 8:
+      return isUnsigned ? ncclxrtU8 : ncclxrtI8;
+    case 16:
+      return isUnsigned ? ncclxrtU16 : ncclxrtI16;
+    case 32:
+      return isUnsigned ? ncclxrtU32 : ncclxrtI32;
+    case 64:
+      return isUnsigned ? ncclxrtU64 : ncclxrtI64;
+    }
+  }
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    int64_t dtype = llvm::TypeSwitch<FloatType, int64_t>(floating)
+                        .Case<Float32Type>([](Type) { return ncclxrtF32; })
+                        .Case<Float64Type>([](Type) { return ncclxrtF64; })
+                        .Case<BFloat16Type>([](Type) { return ncclxrtBf16; })
+                        .Case<Float16Type>([](Type) { return ncclxrtF16; })
+                        .Case<Float8E4M3FNType>([](Type) { return ncclxrtE4m3; })
+                        .Case<Float8E5M2Type>([](Type) { return ncclxrtE5m2; })
+                        .Default([](Type) { return -1; });
+    if (dtype >= 0)
+      return dtype;
+  }
   return op->emitOpError("reduces elements of type ")
-         << type << "; the runtime has f32, f64, bf16, f16, i32 and i64";
+         << type
+         << "; the runtime has floats (f64, f32, f16, bf16, f8E4M3FN, f8E5M2), i8 to i64 and ui8 "
+            "to ui64";
 }
 
 //===--- calls

@@ -64,7 +64,8 @@ public:
   LogicalResult lowerScalar(Operation *op);
 
   Value coord(Value original); ///< in [0, size of its axis)
-  FailureOr<Box> box(Value range);
+  /// An interval is one box, or, with `each`, the first of its boxes with the step to the next.
+  FailureOr<Box> box(Value range, bool each = false);
   FailureOr<Counter> counter(Value slot);
   /// Shrinks scratch slots among the boxes of one op to the smallest of them: a slot may be larger
   /// than what is put into it.

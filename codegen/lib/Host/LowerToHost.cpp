@@ -13,6 +13,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/xxhash.h"
 
+#include <bit>
+
 using namespace mlir;
 using namespace mlir::ncclx;
 
@@ -145,19 +147,12 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
   FailureOr<Box> source = e.box(op.getSource());
   if (failed(source))
     return failure();
-  // The boxes of an interval lie one behind the other: a copy moves them as one.
-  auto join = [&](Box &box) {
-    if (box.count)
-      box.rowBytes = e.mul(box.count, box.step);
-  };
-  join(*source);
   Value none = e.constant(-1), zero = e.constant(0);
   for (auto [i, range] : llvm::enumerate(op.getDests())) {
     FailureOr<Box> dest = e.box(range);
     if (failed(dest))
       return failure();
     Box from = *source, to = *dest;
-    join(to);
     e.fitScratch({&from, &to});
     SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
     to.append(arguments);
@@ -179,7 +174,7 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
 LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane) {
   SmallVector<Box> sources;
   for (Value range : op.getSources()) {
-    FailureOr<Box> box = e.box(range);
+    FailureOr<Box> box = e.box(range, /*each=*/true);
     if (failed(box))
       return failure();
     sources.push_back(*box);
@@ -203,6 +198,9 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
            << " sources; the host carrier takes one interval or box and at most one box after it";
   SmallVector<Value> arguments{e.constant(id), e.constant(lane), e.constant(int64_t(op.getKind())),
                                e.constant(*dtype), e.constant(*acc)};
+  double scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
+  llvm::append_values(arguments, e.constant(std::bit_cast<int64_t>(scale)),
+                      e.constant(op.getDivide().value_or(1)));
   dest.append(arguments);
   sources[0].append(arguments);
   arguments.push_back(sources[0].count ? sources[0].count : e.constant(1));

@@ -470,9 +470,18 @@ LogicalResult ReduceOp::verify() {
   Type element = cast<MemRefType>((*boxes)[0].window.getType()).getElementType();
   Type accumulate = getAccumulate();
   if (!accumulate.isIntOrFloat() || isa<FloatType>(accumulate) != isa<FloatType>(element) ||
+      accumulate.isUnsignedInteger() != element.isUnsignedInteger() ||
       accumulate.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth()) // reduce C2
     return emitOpError("of ") << element << " needs an accumulation type of its kind and at least "
                               << "its width, found " << accumulate;
+  if (getScale() && (getKind() != ReduceKind::Sum || !isa<FloatType>(element))) // reduce C4
+    return emitOpError("scales the operands of a sum of floats only, found ")
+           << stringifyReduceKind(getKind()) << " of " << element;
+  if (getDivide() &&
+      (getKind() != ReduceKind::Sum || static_cast<int64_t>(*getDivide()) < 1)) // reduce C5
+    return emitOpError("divides a sum by at least 1, found ")
+           << stringifyReduceKind(getKind()) << " divided by "
+           << static_cast<int64_t>(*getDivide());
   auto dests = MutableArrayRef(*boxes).drop_front(getSources().size());
   for (BoxRef &box : *boxes)
     if (failed(verifyReach(lane, box)))

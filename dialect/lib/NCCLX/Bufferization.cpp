@@ -79,6 +79,10 @@ struct CollectiveModel : BufferizableOpInterface::ExternalModel<CollectiveModel<
   }
 };
 
+template <typename... Ops> void attachCollectives(MLIRContext &context) {
+  (Ops::template attachInterface<CollectiveModel<Ops>>(context), ...);
+}
+
 /// finish and finish_chunk read all they name: it is in flight until then.
 template <typename Model, typename OpTy>
 struct FinishModelBase : BufferizableOpInterface::ExternalModel<Model, OpTy> {
@@ -200,11 +204,8 @@ private:
 } // namespace
 
 void ncclx::attachBufferizationModels(MLIRContext &context) {
-  AllGatherOp::attachInterface<CollectiveModel<AllGatherOp>>(context);
-  ReduceScatterOp::attachInterface<CollectiveModel<ReduceScatterOp>>(context);
-  AllReduceOp::attachInterface<CollectiveModel<AllReduceOp>>(context);
-  AllToAllOp::attachInterface<CollectiveModel<AllToAllOp>>(context);
-  PermuteOp::attachInterface<CollectiveModel<PermuteOp>>(context);
+  attachCollectives<AllGatherOp, ReduceScatterOp, AllReduceOp, AllToAllOp, AllToAllVOp, PermuteOp,
+                    BroadcastOp, ReduceOp, GatherOp, ScatterOp>(context);
   FinishOp::attachInterface<FinishModel>(context);
   FinishChunkOp::attachInterface<FinishChunkModel>(context);
   CallOp::attachInterface<CallModel>(context);

@@ -30,8 +30,18 @@ int64_t ncclx::getPayloadBytes(ShapedType input, ShapedType output) {
 }
 
 bool ncclx::isSupportedElementType(Type type) {
-  return isa<Float32Type, Float64Type, BFloat16Type, Float16Type>(type) ||
-         type.isSignlessInteger(32) || type.isSignlessInteger(64);
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return !integer.isSigned() && llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
+  return isa<Float32Type, Float64Type, BFloat16Type, Float16Type, Float8E4M3FNType, Float8E5M2Type>(
+      type);
+}
+
+bool ncclx::accumulates(Type element, Type accumulate) {
+  auto isUnsigned = [](Type type) { return type.isUnsignedInteger(); };
+  return accumulate == element ||
+         (isa<FloatType>(element) == isa<FloatType>(accumulate) &&
+          isUnsigned(element) == isUnsigned(accumulate) && isSupportedElementType(accumulate) &&
+          accumulate.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth());
 }
 
 GridOp ncclx::lookupGrid(CollectiveOpInterface op) {
@@ -40,6 +50,17 @@ GridOp ncclx::lookupGrid(CollectiveOpInterface op) {
 
 int64_t ncclx::getGroupSize(CollectiveOpInterface op) {
   return lookupGrid(op).getGroupSize(op.getAxes());
+}
+
+std::optional<int64_t> ncclx::getRoot(CollectiveOpInterface op) {
+  Dataflow flow = op.getDataflow();
+  if (flow.root.empty())
+    return std::nullopt;
+  GridOp grid = lookupGrid(op);
+  int64_t member = 0;
+  for (auto [axis, at] : llvm::zip_equal(op.getAxes().getAsValueRange<StringAttr>(), flow.root))
+    member = member * *grid.getAxisSize(axis) + at;
+  return member;
 }
 
 CollectiveOpInterface ncclx::cloneCollective(OpBuilder &builder, CollectiveOpInterface op,
@@ -63,8 +84,19 @@ CollectiveOpInterface ncclx::cloneCollective(OpBuilder &builder, CollectiveOpInt
 
 //===--- Rules shared by the collectives ----------------------------------===//
 
+/// collective C6 and barrier C1.
+LogicalResult ncclx::verifyAxes(Operation *op, ArrayAttr axes) {
+  llvm::SmallSet<StringRef, 4> seen;
+  for (StringRef axis : axes.getAsValueRange<StringAttr>())
+    if (!seen.insert(axis).second)
+      return op->emitOpError("lists axis \"") << axis << "\" twice";
+  if (seen.empty())
+    return op->emitOpError("needs at least one axis");
+  return success();
+}
+
 /// collective C1 to C6 and C8 (SPEC.md).
-static LogicalResult verifyCollective(CollectiveOpInterface op) {
+static LogicalResult verifyForm(CollectiveOpInterface op) {
   bool buffers = op.isBufferForm();
   auto formOf = [](Type type) { return isa<BaseMemRefType>(type) ? "a memref" : "a tensor"; };
   if (buffers && op.getResult())
@@ -90,7 +122,9 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
         return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
   }
   if (!isSupportedElementType(in.getElementType()))
-    return op->emitOpError("works on f32, f64, bf16, f16, i32 and i64, but the elements are ")
+    return op->emitOpError(
+               "works on floats (f64, f32, f16, bf16, f8E4M3FN, f8E5M2) and on i8 to i64 and "
+               "ui8 to ui64, but the elements are ")
            << in.getElementType();
   if (in.getElementType() != out.getElementType())
     return op->emitOpError("keeps the element type ")
@@ -103,36 +137,30 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   if (buffers && op.getDest() == op.getInput() && !isa<AllReduceOp>(op))
     return op->emitOpError("cannot work in place: its destination is its input");
 
-  llvm::SmallSet<StringRef, 4> seen;
-  for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (!seen.insert(axis).second)
-      return op->emitOpError("lists axis \"") << axis << "\" twice";
-  if (seen.empty())
-    return op->emitOpError("needs at least one axis");
-  return success();
+  return verifyAxes(op, op.getAxes());
 }
 
-/// collective C7, then the op's own rules on the number of members.
-LogicalResult ncclx::verifyCollectiveSymbols(CollectiveOpInterface op,
-                                             SymbolTableCollection &tables) {
-  Operation *symbol = tables.lookupNearestSymbolFrom(op, op.getGridAttr());
+/// collective C7 and barrier C1.
+FailureOr<GridOp> ncclx::verifyGrid(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
+                                    SymbolTableCollection &tables) {
+  Operation *symbol = tables.lookupNearestSymbolFrom(op, name);
   if (!symbol)
-    return op->emitOpError("grid ") << op.getGridAttr() << " is not defined";
+    return op->emitOpError("grid ") << name << " is not defined";
   auto grid = dyn_cast<GridOp>(symbol);
   if (!grid) {
     InFlightDiagnostic diag = op->emitOpError("needs an ncclx.grid, but ")
-                              << op.getGridAttr() << " is a '" << symbol->getName() << "'";
+                              << name << " is a '" << symbol->getName() << "'";
     diag.attachNote(symbol->getLoc()) << "defined here";
     return diag;
   }
-  for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
+  for (StringRef axis : axes.getAsValueRange<StringAttr>())
     if (!grid.getAxisSize(axis)) {
       InFlightDiagnostic diag = op->emitOpError("grid ")
-                                << op.getGridAttr() << " has no axis \"" << axis << "\"";
+                                << name << " has no axis \"" << axis << "\"";
       diag.attachNote(grid.getLoc()) << "the grid's axes are " << grid.getAxes();
       return diag;
     }
-  return op.verifyGroup(grid.getGroupSize(op.getAxes()));
+  return grid;
 }
 
 LogicalResult ncclx::verifyDim(Operation *op, StringRef verb, int64_t dim, ShapedType type) {
@@ -170,111 +198,192 @@ static LogicalResult verifyShard(CollectiveOpInterface op, int64_t dim, ShapedTy
   return diag;
 }
 
-/// reduction C1: the accumulation type holds every value of the element type.
-static LogicalResult verifyAccumulation(Operation *op, Type element, Type accumulate) {
-  bool wider = isa<FloatType>(element) == isa<FloatType>(accumulate) &&
-               isSupportedElementType(accumulate) &&
-               accumulate.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth();
-  if (accumulate == element || wider)
+/// reduction C1, C2 and C3.
+static LogicalResult verifyReduction(Operation *op, Type element) {
+  Type accumulate = op->getAttrOfType<TypeAttr>("accumulate").getValue();
+  if (!accumulates(element, accumulate))
+    return op->emitOpError("accumulates elements of type ")
+           << element << ", expected that type or a wider supported one of its kind, but found "
+           << accumulate;
+  if (!op->hasAttr("scale"))
     return success();
-  return op->emitOpError("accumulates elements of type ")
-         << element << ", expected that type or a wider supported one of its kind, but found "
-         << accumulate;
+  ReductionKind kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+  if (kind != ReductionKind::Sum)
+    return op->emitOpError("scales the operands of a sum only, but it is a ")
+           << stringifyReductionKind(kind);
+  if (!isa<FloatType>(element))
+    return op->emitOpError("scales floats only, but the elements are ") << element;
+  return success();
 }
 
-//===--- The collectives --------------------------------------------------===//
+/// permute C1 and C2.
+static LogicalResult verifyPairs(PermuteOp op) {
+  if (op.getShift().has_value() == op.getPairs().has_value())
+    return op.emitOpError("needs either a shift or pairs, but has ")
+           << (op.getShift() ? "both" : "neither");
+  DenseI64ArrayAttr pairs = op.getPairsAttr();
+  if (!pairs)
+    return success();
+  ArrayRef<int64_t> values = pairs;
+  if (values.size() % 2)
+    return op.emitOpError("needs a target for each source, but has ")
+           << values.size() << " numbers in pairs";
+  llvm::DenseSet<int64_t> sources, targets;
+  for (size_t i = 0; i < values.size(); i += 2) {
+    if (!sources.insert(values[i]).second)
+      return op.emitOpError("names member ") << values[i] << " twice as a source";
+    if (!targets.insert(values[i + 1]).second)
+      return op.emitOpError("names member ") << values[i + 1] << " twice as a target";
+  }
+  return success();
+}
 
-LogicalResult AllGatherOp::verify() {
-  if (failed(verifyCollective(*this)) ||
-      failed(verifyDim(*this, "gathers along", getDim(), getInputType())))
+/// What does not depend on the number of members: the rules of the form, then those of the op.
+LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
+  if (failed(verifyForm(op)))
     return failure();
-  return verifySameShape(*this, static_cast<int64_t>(getDim()));
-}
-
-LogicalResult AllGatherOp::verifyGroup(int64_t numMembers) {
-  return verifyShard(*this, getDim(), getInputType(), getOutputType(), numMembers);
-}
-
-LogicalResult ReduceScatterOp::verify() {
-  if (failed(verifyCollective(*this)) ||
-      failed(verifyAccumulation(*this, getElementType(), getAccumulate())) ||
-      failed(verifyDim(*this, "scatters along", getDim(), getInputType())))
+  Dataflow flow = op.getDataflow();
+  if (flow.combines && failed(verifyReduction(op, op.getElementType())))
     return failure();
-  return verifySameShape(*this, static_cast<int64_t>(getDim()));
-}
-
-LogicalResult ReduceScatterOp::verifyGroup(int64_t numMembers) {
-  return verifyShard(*this, getDim(), getOutputType(), getInputType(), numMembers);
-}
-
-LogicalResult AllReduceOp::verify() {
-  if (failed(verifyCollective(*this)) ||
-      failed(verifyAccumulation(*this, getElementType(), getAccumulate())))
+  if (auto permute = dyn_cast<PermuteOp>(*op); permute && failed(verifyPairs(permute)))
     return failure();
-  return verifySameShape(*this);
+  bool both = flow.inCut && flow.outCut;
+  SmallVector<int64_t, 2> cut;
+  for (auto [dim, verb] : {std::pair(flow.inCut, both ? "splits" : "scatters along"),
+                           std::pair(flow.outCut, both ? "concatenates" : "gathers along")})
+    if (dim) {
+      if (failed(verifyDim(op, verb, *dim, op.getInputType())))
+        return failure();
+      cut.push_back(*dim);
+    }
+  if (bool rooted =
+          flow.route == Dataflow::Route::FromRoot || flow.route == Dataflow::Route::ToRoot;
+      rooted && flow.root.size() != op.getAxes().size()) // root C1
+    return op->emitOpError("needs a root with one coordinate for each of ")
+           << op.getAxes().size() << " axes, but found " << flow.root.size();
+  return verifySameShape(op, cut);
 }
 
-LogicalResult AllReduceOp::verifyGroup(int64_t) { return success(); }
+//===--- Rules on the number of members ------------------------------------===//
 
-LogicalResult AllToAllOp::verify() {
-  if (failed(verifyCollective(*this)) ||
-      failed(verifyDim(*this, "splits", getSplit(), getInputType())) ||
-      failed(verifyDim(*this, "concatenates", getConcat(), getInputType())))
-    return failure();
-  return verifySameShape(*this,
-                         {static_cast<int64_t>(getSplit()), static_cast<int64_t>(getConcat())});
-}
-
-LogicalResult AllToAllOp::verifyGroup(int64_t numMembers) {
-  ShapedType in = getInputType(), out = getOutputType();
-  int64_t split = getSplit(), concat = getConcat();
+/// all_to_all C3 and C4.
+static LogicalResult verifyExchange(CollectiveOpInterface op, int64_t split, int64_t concat,
+                                    int64_t numMembers) {
+  ShapedType in = op.getInputType(), out = op.getOutputType();
   if (in.getDimSize(split) % numMembers != 0)
-    return emitOpError("splits dimension ")
+    return op->emitOpError("splits dimension ")
            << split << " of size " << in.getDimSize(split) << " among " << numMembers
            << " members, which does not divide";
   SmallVector<int64_t> expected(in.getShape());
   expected[split] /= numMembers;
   if (llvm::MulOverflow(expected[concat], numMembers, expected[concat]))
-    return emitOpError("concatenates dimension ") << concat << " to more than 2^63 rows";
+    return op->emitOpError("concatenates dimension ") << concat << " to more than 2^63 rows";
   for (int64_t dim : {split, concat})
     if (out.getDimSize(dim) != expected[dim])
-      return emitOpError("with ") << numMembers << " members gives dimension " << dim
-                                  << " the size " << expected[dim] << ", but the output has "
-                                  << out.getDimSize(dim);
+      return op->emitOpError("with ")
+             << numMembers << " members gives dimension " << dim << " the size " << expected[dim]
+             << ", but the output has " << out.getDimSize(dim);
   return success();
 }
 
-LogicalResult PermuteOp::verify() {
-  if (failed(verifyCollective(*this)))
-    return failure();
-  if (getShift().has_value() == getPairs().has_value())
-    return emitOpError("needs either a shift or pairs, but has ")
-           << (getShift() ? "both" : "neither");
-  if (getPairs()) {
-    DenseI64ArrayAttr pairs = getPairsAttr();
-    ArrayRef<int64_t> values = pairs;
-    if (values.size() % 2)
-      return emitOpError("needs a target for each source, but has ")
-             << values.size() << " numbers in pairs";
-    llvm::DenseSet<int64_t> sources, targets;
-    for (size_t i = 0; i < values.size(); i += 2) {
-      if (!sources.insert(values[i]).second)
-        return emitOpError("names member ") << values[i] << " twice as a source";
-      if (!targets.insert(values[i + 1]).second)
-        return emitOpError("names member ") << values[i + 1] << " twice as a target";
+/// all_to_all_v C2 to C4.
+static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow,
+                                  int64_t numMembers) {
+  auto type = cast<ShapedType>(flow.counts.getType());
+  if (type.getRank() != 2 || type.getDimSize(0) != numMembers || type.getDimSize(1) != numMembers)
+    return op->emitOpError("needs counts of ")
+           << numMembers << "x" << numMembers << " members, but found " << type;
+  SmallVector<int64_t> counts(flow.counts.getValues<int64_t>());
+  SmallVector<int64_t> sent(numMembers), received(numMembers);
+  for (int64_t i = 0; i < numMembers; ++i)
+    for (int64_t j = 0; j < numMembers; ++j) {
+      int64_t count = counts[i * numMembers + j];
+      if (count < 0)
+        return op->emitOpError("sends ") << count << " rows from member " << i << " to member " << j
+                                         << ", expected at least 0";
+      if (llvm::AddOverflow(sent[i], count, sent[i]) ||
+          llvm::AddOverflow(received[j], count, received[j]))
+        return op->emitOpError("has counts that add up to more than 2^63");
     }
-  }
-  return verifySameShape(*this);
+  auto fits = [&](ArrayRef<int64_t> sums, ShapedType shape, StringRef what) -> LogicalResult {
+    for (auto [member, sum] : llvm::enumerate(sums))
+      if (sum > shape.getDimSize(*flow.inCut))
+        return op->emitOpError() << what << sum << " rows at member " << member
+                                 << ", but there are " << shape.getDimSize(*flow.inCut) << " in "
+                                 << shape;
+    return success();
+  };
+  return failure(failed(fits(sent, op.getInputType(), "sends ")) ||
+                 failed(fits(received, op.getOutputType(), "receives ")));
 }
 
-LogicalResult PermuteOp::verifyGroup(int64_t numMembers) {
-  if (DenseI64ArrayAttr pairs = getPairsAttr())
-    for (int64_t member : pairs.asArrayRef())
-      if (member < 0 || member >= numMembers)
-        return emitOpError("names member ")
+static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid) {
+  int64_t numMembers = grid.getGroupSize(op.getAxes());
+  Dataflow flow = op.getDataflow();
+  auto axes = op.getAxes().getAsValueRange<StringAttr>();
+  if (!flow.root.empty())
+    for (auto [axis, at] : llvm::zip_equal(axes, flow.root))
+      if (at < 0 || at >= *grid.getAxisSize(axis)) { // root C2
+        InFlightDiagnostic diag = op->emitOpError("has its root at ")
+                                  << at << " on axis \"" << axis << "\", which has size "
+                                  << *grid.getAxisSize(axis);
+        diag.attachNote(grid.getLoc()) << "the size comes from this grid";
+        return diag;
+      }
+  if (flow.counts)
+    return verifyCounts(op, flow, numMembers);
+  if (flow.inCut && flow.outCut)
+    return verifyExchange(op, *flow.inCut, *flow.outCut, numMembers);
+  if (flow.inCut)
+    return verifyShard(op, *flow.inCut, op.getOutputType(), op.getInputType(), numMembers);
+  if (flow.outCut)
+    return verifyShard(op, *flow.outCut, op.getInputType(), op.getOutputType(), numMembers);
+  if (auto permute = dyn_cast<PermuteOp>(*op); permute && permute.getPairs()) {
+    ArrayRef<int64_t> pairs = *permute.getPairs();
+    for (int64_t member : pairs)
+      if (member < 0 || member >= numMembers) // permute C3
+        return op->emitOpError("names member ")
                << member << ", but the group has " << numMembers << " members";
+  }
   return success();
 }
+
+/// collective C7, then the op's own rules on the group.
+LogicalResult ncclx::verifyCollectiveSymbols(CollectiveOpInterface op,
+                                             SymbolTableCollection &tables) {
+  FailureOr<GridOp> grid = verifyGrid(op, op.getGridAttr(), op.getAxes(), tables);
+  return failed(grid) ? failure() : verifyGroup(op, *grid);
+}
+
+//===--- What each collective does ------------------------------------------===//
+
+using Route = Dataflow::Route;
+
+Dataflow AllGatherOp::getDataflow() { return {.outCut = getDim()}; }
+Dataflow ReduceScatterOp::getDataflow() { return {.inCut = getDim(), .combines = true}; }
+Dataflow AllReduceOp::getDataflow() { return {.combines = true}; }
+Dataflow AllToAllOp::getDataflow() { return {.inCut = getSplit(), .outCut = getConcat()}; }
+Dataflow AllToAllVOp::getDataflow() {
+  return {.inCut = getDim(), .outCut = getDim(), .counts = cast<DenseIntElementsAttr>(getCounts())};
+}
+Dataflow PermuteOp::getDataflow() { return {.route = Route::Listed}; }
+Dataflow BroadcastOp::getDataflow() { return {.route = Route::FromRoot, .root = getRoot()}; }
+Dataflow ReduceOp::getDataflow() {
+  return {.route = Route::ToRoot, .combines = true, .root = getRoot()};
+}
+Dataflow GatherOp::getDataflow() {
+  return {.route = Route::ToRoot, .outCut = getDim(), .root = getRoot()};
+}
+Dataflow ScatterOp::getDataflow() {
+  return {.route = Route::FromRoot, .inCut = getDim(), .root = getRoot()};
+}
+
+LogicalResult BarrierOp::verify() { return verifyAxes(*this, getAxes()); }
+LogicalResult BarrierOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyGrid(*this, getGridAttr(), getAxes(), tables);
+}
+
+//===--- permute --------------------------------------------------------------===//
 
 /// The other side of `member`: pairs hold (source, target), `step` is the way a shift goes.
 static std::optional<int64_t> otherSide(PermuteOp op, int64_t member, int64_t numMembers,

@@ -11,7 +11,17 @@ namespace mlir::ncclx {
 void getCollectiveEffects(CollectiveOpInterface op,
                           SmallVectorImpl<MemoryEffects::EffectInstance> &effects);
 
-/// collective C7, then the op's own rules on the number of members.
+/// Every rule on a collective that does not depend on its group.
+LogicalResult verifyCollective(CollectiveOpInterface op);
+
+/// An op's axes: at least one, none twice.
+LogicalResult verifyAxes(Operation *op, ArrayAttr axes);
+
+/// The grid that `name` is, if it has the axes.
+FailureOr<GridOp> verifyGrid(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
+                             SymbolTableCollection &tables);
+
+/// The grid and the axes that the op names, then its own rules on the group.
 LogicalResult verifyCollectiveSymbols(CollectiveOpInterface op, SymbolTableCollection &tables);
 
 /// `dim` must be one of the dimensions of `type`; `verb` says what the op does with it.

@@ -35,6 +35,8 @@ void ncclx::getCollectiveEffects(CollectiveOpInterface op,
     addIfMemRef(dest, MemoryEffects::Write::get(), effects);
 }
 
+void BarrierOp::getEffects(SmallVectorImpl<EffectInstance> &effects) { addCommunication(effects); }
+
 /// A finish stands for whatever its collective did to the buffers while it was in flight.
 static void getFinishEffects(Operation *op, SmallVectorImpl<EffectInstance> &effects) {
   addCommunication(effects);

@@ -8,31 +8,67 @@
 #define NCCLX_LIB_REFERENCE_COLLECTIVEDATA_H
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace mlir::ncclx::reference {
 
-enum class Element : uint8_t { F32, F64, BF16, F16, I32, I64 };
-enum class Reduction : uint8_t { Sum, Min, Max };
-enum class Order : uint8_t { Member, Ring };
+enum class Element : uint8_t {
+  F64,
+  F32,
+  F16,
+  BF16,
+  E4M3,
+  E5M2,
+  I8,
+  I16,
+  I32,
+  I64,
+  U8,
+  U16,
+  U32,
+  U64
+};
+enum class Reduction : uint8_t { Sum, Min, Max, Prod, Avg };
+enum class Order : uint8_t { Member, Ring, Tree };
 
 int64_t sizeOf(Element element);
 
-/// One collective over `members` ranks; buffers are row-major and dense.
+/// One collective over the members of a group; buffers are row-major and dense. For each member i
+/// and each j that it sends to, box (i, j) of i's input becomes box (i, j) of j's output or is
+/// combined with the other members'.
 struct Collective {
-  enum Kind : uint8_t { AllGather, ReduceScatter, AllReduce, AllToAll, Permute } kind = AllGather;
+  enum Route : uint8_t { All, FromRoot, ToRoot, Listed } route = All;
   Element element = Element::F32;
   std::vector<int64_t> inShape, outShape;
-  int64_t dim = 0, concat = 0; ///< dim: of the cut (all_to_all: split)
+  int64_t inCut = -1;  ///< dimension in which the input is cut among receivers, or -1
+  int64_t outCut = -1; ///< dimension in which the output is cut among senders, or -1
+  int64_t root = 0;
+  /// Listed: the member that member i receives from, or -1.
+  std::vector<int64_t> sources;
+  /// Rows from i to j at [i * n + j], without gaps. Empty: the cuts are shards.
+  std::vector<int64_t> counts;
+
+  bool combines = false;
   Reduction reduction = Reduction::Sum;
+  std::optional<double> scale;
   Element accumulate = Element::F32;
   Order order = Order::Member;
-  /// permute: the member that member i receives from, or -1 for zeros.
-  std::vector<int64_t> sources;
 
   /// in[i] and out[i] are member i's buffers. out[i] may be in[i] in an all_reduce, nowhere else.
   /// Rows of padding are left as they are.
   void execute(const std::vector<const void *> &in, const std::vector<void *> &out) const;
+
+private:
+  /// Rows [begin, begin + size) of a dimension; dim -1: everything.
+  struct Box {
+    int64_t dim = -1, begin = 0, size = 0;
+  };
+  bool sends(int64_t from, int64_t to) const;
+  Box inBox(int64_t n, int64_t from, int64_t to) const;
+  Box outBox(int64_t n, int64_t from, int64_t to) const;
+  template <typename E, typename A>
+  void reduce(const std::vector<const void *> &in, const std::vector<void *> &out) const;
 };
 
 } // namespace mlir::ncclx::reference

@@ -31,7 +31,7 @@ int64_t elementBytes(Type element) {
     return 0;
   int64_t bits = element.getIntOrFloatBitWidth();
   if (isa<FloatType>(element))
-    return bits == 16 || bits == 32 || bits == 64 ? bits / 8 : 0;
+    return bits == 8 || bits == 16 || bits == 32 || bits == 64 ? bits / 8 : 0;
   return bits == 1 ? 1 : bits == 8 || bits == 16 || bits == 32 || bits == 64 ? bits / 8 : 0;
 }
 
@@ -57,6 +57,8 @@ double valueOf(Type element, uint64_t bits) {
     number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
     return number.convertToDouble();
   }
+  if (element.isUnsignedInteger())
+    return double(bits);
   int64_t unused = 64 - 8 * elementBytes(element);
   return double(int64_t(bits << unused) >> unused);
 }

@@ -24,6 +24,11 @@ bool isHalf(Type type) {
   return element.isBF16() || element.isF16();
 }
 
+bool isByte(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+}
+
 Type withElement(Type type, Type element) {
   if (auto shaped = dyn_cast<ShapedType>(type))
     return shaped.clone(element);
@@ -176,6 +181,14 @@ LogicalResult mlir::ncclx::legalizeFloats(ModuleOp module) {
       return WalkResult::advance();
     if (failed(dropFlags(op)))
       return WalkResult::interrupt();
+    if ((llvm::any_of(op->getOperandTypes(), isByte) ||
+         llvm::any_of(op->getResultTypes(), isByte)) &&
+        !isa<arith::ConstantOp, arith::BitcastOp, arith::SelectOp>(op)) {
+      op->emitOpError(
+          "has no host form on 8-bit floats: they are moved and reduced by collectives, "
+          "not computed with");
+      return WalkResult::interrupt();
+    }
     if (llvm::any_of(op->getOperandTypes(), isHalf) || llvm::any_of(op->getResultTypes(), isHalf))
       halves.push_back(op);
     return WalkResult::advance();

@@ -46,7 +46,8 @@ void mlir::ncclx::registerHostComputeDialects(DialectRegistry &registry) {
 static bool isSupported(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (isa<FloatType>(element))
-    return element.isBF16() || element.isF16() || element.isF32() || element.isF64();
+    return isa<Float64Type, Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType,
+               Float8E5M2Type>(element);
   if (auto integer = dyn_cast<IntegerType>(element))
     return integer.getWidth() <= 64;
   return true;

@@ -33,6 +33,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -84,7 +85,7 @@ public:
 private:
   LogicalResult isolate(StringRef function);
   LogicalResult addSites();
-  FailureOr<Collective> describeCollective(CollectiveOpInterface op, ArrayRef<int64_t> members);
+  Collective describeCollective(CollectiveOpInterface op, ArrayRef<int64_t> members);
   void simplifyTensors();
   LogicalResult bufferize();
   LogicalResult lowerBuffers();
@@ -129,15 +130,26 @@ LogicalResult Lowering::isolate(StringRef function) {
 }
 
 Element elementOf(Type type) {
-  if (type.isF32())
-    return Element::F32;
-  if (type.isF64())
-    return Element::F64;
-  if (type.isBF16())
-    return Element::BF16;
-  if (type.isF16())
-    return Element::F16;
-  return type.isInteger(32) ? Element::I32 : Element::I64;
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    bool isUnsigned = integer.isUnsigned();
+    switch (integer.getWidth()) {
+    case 8:
+      return isUnsigned ? Element::U8 : Element::I8;
+    case 16:
+      return isUnsigned ? Element::U16 : Element::I16;
+    case 32:
+      return isUnsigned ? Element::U32 : Element::I32;
+    default:
+      return isUnsigned ? Element::U64 : Element::I64;
+    }
+  }
+  return llvm::TypeSwitch<Type, Element>(type)
+      .Case<Float64Type>([](Type) { return Element::F64; })
+      .Case<Float32Type>([](Type) { return Element::F32; })
+      .Case<Float16Type>([](Type) { return Element::F16; })
+      .Case<BFloat16Type>([](Type) { return Element::BF16; })
+      .Case<Float8E4M3FNType>([](Type) { return Element::E4M3; })
+      .Default([](Type) { return Element::E5M2; });
 }
 
 Reduction reductionOf(ReductionKind kind) {
@@ -148,51 +160,71 @@ Reduction reductionOf(ReductionKind kind) {
     return Reduction::Min;
   case ReductionKind::Max:
     return Reduction::Max;
+  case ReductionKind::Prod:
+    return Reduction::Prod;
+  case ReductionKind::Avg:
+    return Reduction::Avg;
   }
   llvm_unreachable("all kinds are handled");
 }
 
-template <typename OpTy> void describeReduction(OpTy op, Collective &result) {
-  result.reduction = reductionOf(op.getKind());
-  result.accumulate = elementOf(op.getAccumulate());
-  // `any` leaves the order open; here it is that of the members.
-  result.order = op.getOrder() == ReductionOrder::Ring ? Order::Ring : Order::Member;
+/// `any` leaves the order open; here it is that of the members.
+Order orderOf(ReductionOrder order) {
+  switch (order) {
+  case ReductionOrder::Any:
+  case ReductionOrder::Rank:
+    return Order::Member;
+  case ReductionOrder::Ring:
+    return Order::Ring;
+  case ReductionOrder::Tree:
+    return Order::Tree;
+  }
+  llvm_unreachable("all orders are handled");
 }
 
-FailureOr<Collective> Lowering::describeCollective(CollectiveOpInterface op,
-                                                   ArrayRef<int64_t> members) {
+Collective::Route routeOf(Dataflow::Route route) {
+  switch (route) {
+  case Dataflow::Route::All:
+    return Collective::All;
+  case Dataflow::Route::FromRoot:
+    return Collective::FromRoot;
+  case Dataflow::Route::ToRoot:
+    return Collective::ToRoot;
+  case Dataflow::Route::Listed:
+    return Collective::Listed;
+  }
+  llvm_unreachable("all routes are handled");
+}
+
+Collective Lowering::describeCollective(CollectiveOpInterface op, ArrayRef<int64_t> members) {
+  Dataflow flow = op.getDataflow();
   Collective result;
+  result.route = routeOf(flow.route);
   result.element = elementOf(op.getElementType());
   llvm::append_range(result.inShape, op.getInputType().getShape());
   llvm::append_range(result.outShape, op.getOutputType().getShape());
-  if (auto gather = dyn_cast<AllGatherOp>(op.getOperation())) {
-    result.kind = Collective::AllGather;
-    result.dim = gather.getDim();
-  } else if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
-    result.kind = Collective::ReduceScatter;
-    result.dim = scatter.getDim();
-    describeReduction(scatter, result);
-  } else if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
-    result.kind = Collective::AllReduce;
-    describeReduction(reduce, result);
-  } else if (auto exchange = dyn_cast<AllToAllOp>(op.getOperation())) {
-    result.kind = Collective::AllToAll;
-    result.dim = exchange.getSplit();
-    result.concat = exchange.getConcat();
-  } else if (auto permute = dyn_cast<PermuteOp>(op.getOperation())) {
-    result.kind = Collective::Permute;
+  result.inCut = flow.inCut.value_or(-1);
+  result.outCut = flow.outCut.value_or(-1);
+  result.root = getRoot(op).value_or(0);
+  if (flow.counts)
+    llvm::append_range(result.counts, flow.counts.getValues<int64_t>());
+  if (auto permute = dyn_cast<PermuteOp>(op.getOperation()))
     for (size_t member = 0; member < members.size(); ++member)
       result.sources.push_back(permute.getSource(member, members.size()).value_or(-1));
-  } else {
-    return op->emitOpError("is a collective that the interpreter does not know");
+  result.combines = flow.combines;
+  if (flow.combines) {
+    result.reduction = reductionOf(op->getAttrOfType<ReductionKindAttr>("kind").getValue());
+    if (auto scale = op->getAttrOfType<FloatAttr>("scale"))
+      result.scale = scale.getValueAsDouble();
+    result.accumulate = elementOf(op->getAttrOfType<TypeAttr>("accumulate").getValue());
+    result.order = orderOf(op->getAttrOfType<ReductionOrderAttr>("order").getValue());
   }
   return result;
 }
 
 /// One site for each collective, while it still has its tensor form and its place.
 LogicalResult Lowering::addSites() {
-  for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
-    GridOp grid = lookupGrid(op);
+  auto add = [&](auto op, GridOp grid) -> FailureOr<Site *> {
     if (grid.getNumRanks() != ranks) {
       InFlightDiagnostic diag = op->emitOpError("is over a grid of ")
                                 << grid.getNumRanks() << " ranks, but " << ranks
@@ -200,7 +232,9 @@ LogicalResult Lowering::addSites() {
       diag.attachNote(grid.getLoc()) << "the grid is here";
       return diag;
     }
-    Site site;
+    op->setDiscardableAttr(
+        siteAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), program.sites.size()));
+    Site &site = program.sites.emplace_back();
     site.name = describe(op);
     site.groupOf.assign(ranks, -1);
     for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -211,13 +245,20 @@ LogicalResult Lowering::addSites() {
         site.groupOf[member] = site.groups.size();
       site.groups.emplace_back(members.begin(), members.end());
     }
-    FailureOr<Collective> collective = describeCollective(op, site.groups.front());
-    if (failed(collective))
+    return &site;
+  };
+  for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
+    FailureOr<Site *> site = add(op, lookupGrid(op));
+    if (failed(site))
       return failure();
-    site.collective = std::move(*collective);
-    op->setDiscardableAttr(
-        siteAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), program.sites.size()));
-    program.sites.push_back(std::move(site));
+    (*site)->collective = describeCollective(op, (*site)->groups.front());
+  }
+  for (BarrierOp op : collect<BarrierOp>(module)) {
+    auto grid = SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
+    FailureOr<Site *> site = add(op, grid);
+    if (failed(site))
+      return failure();
+    (*site)->collective.inShape = (*site)->collective.outShape = {0};
   }
   return success();
 }
@@ -391,6 +432,14 @@ LogicalResult Lowering::lowerBuffers() {
       Value nothing = arith::ConstantIntOp::create(b, 0, /*width=*/32);
       token.replaceAllUsesWith(nothing);
     }
+    op.erase();
+  }
+  for (BarrierOp op : collect<BarrierOp>(module)) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64}, {}));
+    Value nothing = arith::ConstantIntOp::create(b, 0, /*width=*/64);
+    Value site = arith::ConstantOp::create(b, op->getAttrOfType<IntegerAttr>(siteAttr));
+    func::CallOp::create(b, callback, ValueRange{site, nothing, nothing});
     op.erase();
   }
   for (GridOp op : collect<GridOp>(module))

@@ -347,9 +347,10 @@ Value Emitter::emitRank(int64_t rank, Value start) {
           dests.push_back(shifted(step.dest));
         if (out)
           dests.push_back(fifoChunks(*out, i, 1));
-        token = ctran::ReduceOp::create(
-            b, s().loc, token.getType(), ctran::ReduceKind::Sum, b.getF32Type(), sources, dests,
-            Value(), i ? ValueRange(token) : ValueRange(after), lane.kind, laneIndex, s().of, note);
+        token = ctran::ReduceOp::create(b, s().loc, token.getType(), ctran::ReduceKind::Sum,
+                                        FloatAttr(), IntegerAttr(), b.getF32Type(), sources, dests,
+                                        Value(), i ? ValueRange(token) : ValueRange(after),
+                                        lane.kind, laneIndex, s().of, note);
       }
     } else if (step.type != StepType::Nop) {
       SmallVector<Value> dests;

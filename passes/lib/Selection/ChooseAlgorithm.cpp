@@ -1,6 +1,7 @@
 //===- ChooseAlgorithm.cpp - Give each collective an algorithm --------------------------===//
 #include "ncclx/Selection/Selection.h"
 
+#include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/Topology.h"
 
 #include "mlir/IR/Remarks.h"
@@ -15,41 +16,11 @@ namespace mlir::ncclx {
 using namespace mlir;
 using namespace mlir::ncclx;
 
-std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm) {
-  if (algorithm == Algorithm::Direct) {
-    if (op.isReduction() &&
-        op->getAttrOfType<ReductionOrderAttr>("order").getValue() == ReductionOrder::Ring)
-      return "it reduces in rank order, not in ring order";
-    return std::nullopt;
-  }
-  if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
-    return "a ring carries a shift and not listed pairs";
-  if (op.getAxes().size() != 1)
-    return llvm::formatv("a ring runs along one axis, not {0}", op.getAxes().size()).str();
-  if (op.isReduction()) {
-    if (op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
-      return "a ring accumulates in the element type";
-    if (op->getAttrOfType<ReductionOrderAttr>("order").getValue() == ReductionOrder::Rank)
-      return "a ring does not reduce in rank order";
-  }
-  // A chunk may be awaited by itself only where each member's piece has a signal of its own.
-  if (op.getToken() || op->getParentOfType<StartOp>()) {
-    auto start = op->getParentOfType<StartOp>();
-    if (start)
-      for (Operation *user : start.getFuture().getUsers())
-        if (auto await = dyn_cast<AwaitOp>(user); await && await.getChunk())
-          return "its result is awaited by chunk";
-  }
-  return std::nullopt;
-}
-
 static void setOrder(CollectiveOpInterface op) {
   auto order = op->getAttrOfType<ReductionOrderAttr>("order");
   if (!op.isReduction() || order.getValue() != ReductionOrder::Any)
     return;
-  ReductionOrder fixed =
-      op.getAlgorithm() == Algorithm::Ring ? ReductionOrder::Ring : ReductionOrder::Rank;
-  op->setAttr("order", ReductionOrderAttr::get(op->getContext(), fixed));
+  op->setAttr("order", ReductionOrderAttr::get(op->getContext(), orderOf(*op.getAlgorithm())));
 }
 
 std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
@@ -75,7 +46,8 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       std::optional<Algorithm> best;
       double bestTime = 0;
       std::string text;
-      for (Algorithm algorithm : {Algorithm::Direct, Algorithm::Ring}) {
+      for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
+        Algorithm algorithm = *symbolizeAlgorithm(number);
         std::string name = stringifyAlgorithm(algorithm).str();
         if (std::optional<std::string> why = whyNot(op, algorithm)) {
           text += llvm::formatv("; {0} refused: {1}", name, *why);

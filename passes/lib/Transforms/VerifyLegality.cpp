@@ -104,7 +104,7 @@ void Verifier::findCommunicating() {
   for (bool changed = true; changed;) {
     changed = false;
     module.walk([&](Operation *op) {
-      bool communicates = isa<CollectiveOpInterface>(op);
+      bool communicates = isa<CollectiveOpInterface, BarrierOp>(op);
       if (auto call = dyn_cast<func::CallOp>(op))
         communicates = communicating.contains(getCallee(call));
       if (communicates)
@@ -169,7 +169,7 @@ LogicalResult Verifier::run() {
   findCommunicating();
   bool ok = true;
   module.walk([&](Operation *op) {
-    bool communicates = isa<CollectiveOpInterface>(op);
+    bool communicates = isa<CollectiveOpInterface, BarrierOp>(op);
     if (auto call = dyn_cast<func::CallOp>(op)) {
       ok &= succeeded(verifyCall(call));
       communicates = communicating.contains(getCallee(call));

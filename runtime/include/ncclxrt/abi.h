@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /** Version of this interface. It changes when a call, a frozen struct or a meaning changes. */
-#define NCCLXRT_ABI_VERSION 1
+#define NCCLXRT_ABI_VERSION 2
 
 /** What a call came to. 0 is success; the numbers are stable. */
 typedef enum ncclxrtResult {
@@ -225,7 +225,8 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtPlanDestroy(ncclxrtPlan_t plan);
 typedef enum ncclxrtReduceKind {
   ncclxrtReduceSum = 0,
   ncclxrtReduceMin = 1,
-  ncclxrtReduceMax = 2
+  ncclxrtReduceMax = 2,
+  ncclxrtReduceProd = 3
 } ncclxrtReduceKind_t;
 
 typedef enum ncclxrtDtype {
@@ -234,7 +235,15 @@ typedef enum ncclxrtDtype {
   ncclxrtBf16 = 2,
   ncclxrtF16 = 3,
   ncclxrtI32 = 4,
-  ncclxrtI64 = 5
+  ncclxrtI64 = 5,
+  ncclxrtI8 = 6,
+  ncclxrtI16 = 7,
+  ncclxrtU8 = 8,
+  ncclxrtU16 = 9,
+  ncclxrtU32 = 10,
+  ncclxrtU64 = 11,
+  ncclxrtE4m3 = 12, /**< OCP: no infinities; past the largest it is a NaN. */
+  ncclxrtE5m2 = 13
 } ncclxrtDtype_t;
 
 /** This rank. */
@@ -262,19 +271,22 @@ NCCLXRT_EXPORT int32_t ncclxrt_copy(int32_t status, int64_t exec, int64_t op, in
 
 /** dst = a[0] op a[1] op ... op a[count - 1] op b, in this order, for each element; source a[i] is
  * the range a moved by i * a_step bytes; b_window -1: no b. count may be 0 only with b. Each
- * operand is converted to acc_dtype once, each op rounds to acc_dtype, the result is rounded to
- * dtype once (all to nearest even, no contraction). acc_dtype is a float for floats, and for
- * integers an integer no narrower than dtype. Pieces are whole elements. dst may be one of the
- * sources, but not overlap one in part. tcp: all three are own memory. */
+ * operand is converted to acc_dtype once and multiplied by scale (the bits of a double, rounded to
+ * acc_dtype; 1.0 for integers), each op rounds to acc_dtype; the total is divided by divisor (at
+ * least 1; floats as doubles and rounded to acc_dtype, integers towards zero) and rounded to dtype
+ * once (all to nearest even, no contraction). Integers wrap; min and max of floats: a NaN wins,
+ * -0 < +0. acc_dtype is dtype or a wider one of its kind (float, signed, unsigned). Pieces are
+ * whole elements. dst may be one of the sources, but not overlap one in part. tcp: all three are
+ * own memory. */
 NCCLXRT_EXPORT int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane,
-                                      int64_t kind, int64_t dtype, int64_t acc_dtype,
-                                      int64_t dst_window, int64_t dst_peer, int64_t dst_offset,
-                                      int64_t dst_rows, int64_t dst_stride, int64_t dst_row_bytes,
-                                      int64_t a_window, int64_t a_peer, int64_t a_offset,
-                                      int64_t a_rows, int64_t a_stride, int64_t a_row_bytes,
-                                      int64_t count, int64_t a_step, int64_t b_window,
-                                      int64_t b_peer, int64_t b_offset, int64_t b_rows,
-                                      int64_t b_stride, int64_t b_row_bytes);
+                                      int64_t kind, int64_t dtype, int64_t acc_dtype, int64_t scale,
+                                      int64_t divisor, int64_t dst_window, int64_t dst_peer,
+                                      int64_t dst_offset, int64_t dst_rows, int64_t dst_stride,
+                                      int64_t dst_row_bytes, int64_t a_window, int64_t a_peer,
+                                      int64_t a_offset, int64_t a_rows, int64_t a_stride,
+                                      int64_t a_row_bytes, int64_t count, int64_t a_step,
+                                      int64_t b_window, int64_t b_peer, int64_t b_offset,
+                                      int64_t b_rows, int64_t b_stride, int64_t b_row_bytes);
 
 /** Raises a slot of a rank (-1: own) by one. It releases what this rank did before on lanes other
  * than nic and all that it acquired by waits. */

@@ -12,7 +12,29 @@ using namespace equivalence;
 
 namespace {
 
-enum class Kind { AllGather, ReduceScatter, AllReduce, AllToAll, PermuteShift, PermutePairs };
+enum class Kind {
+  AllGather,
+  ReduceScatter,
+  AllReduce,
+  AllToAll,
+  PermuteShift,
+  PermutePairs,
+  AllToAllV,
+  Broadcast,
+  Reduce,
+  Gather,
+  Scatter
+};
+
+/// Whether the algorithm carries this kind of collective; what it does not is refused.
+bool carries(const std::string &algorithm, Kind kind) {
+  bool rooted = kind >= Kind::Broadcast;
+  if (algorithm == "ring")
+    return !rooted && kind != Kind::PermutePairs && kind != Kind::AllToAllV;
+  if (algorithm == "bruck")
+    return kind <= Kind::AllToAll;
+  return algorithm != "binomial" || rooted;
+}
 
 std::string sum(const std::string &accumulate, const std::string &order = "any") {
   return "sum accumulate " + accumulate + " order " + order;
@@ -30,17 +52,19 @@ std::vector<Sizes> cutSizes(int64_t n) {
           {"f32", {277, 131}, 0}};
 }
 
-/// Reductions over the dims of `axes`; a ring accumulates in the element type.
-std::string reductionOf(int64_t i, const std::string &element, bool ring) {
-  static const char *kinds[] = {"sum", "max", "sum", "min"};
+/// Reductions over the dims of `axes`; whatever carries partial results accumulates in the element
+/// type.
+std::string reductionOf(int64_t i, const std::string &element, bool partial) {
+  static const char *kinds[] = {"sum", "max", "avg", "min", "prod"};
   std::string accumulate = element;
-  if (!ring && (element == "bf16" || element == "f16"))
+  if (!partial && (element == "bf16" || element == "f16" || element[1] == '8'))
     accumulate = i % 2 ? "f64" : "f32";
-  return std::string(kinds[i % 4]) + " accumulate " + accumulate + " order any";
+  return std::string(kinds[i % 5]) + " accumulate " + accumulate + " order any";
 }
 
-void addCases(GraphText &g, Kind kind, const Axes &axes, bool ring) {
+void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algorithm) {
   int64_t n = g.groupSize(axes), i = 0;
+  bool partial = algorithm != "direct" && !algorithm.empty();
   switch (kind) {
   case Kind::AllGather:
     for (const Sizes &s : cutSizes(n)) {
@@ -52,7 +76,7 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, bool ring) {
   case Kind::ReduceScatter:
     for (const Sizes &s : cutSizes(n))
       g.result(g.reduceScatter(g.argument(s.shape, s.element), s.dim,
-                               reductionOf(i++, s.element, ring), axes));
+                               reductionOf(i++, s.element, partial), axes));
     return;
   case Kind::AllReduce:
     for (auto &[element, shape] : std::vector<std::pair<std::string, Shape>>{{"f32", {0}},
@@ -64,7 +88,7 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, bool ring) {
                                                                              {"f32", {4 * n + 1}},
                                                                              {"f32", {20'011}},
                                                                              {"bf16", {257}}})
-      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, ring), axes));
+      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, partial), axes));
     return;
   case Kind::AllToAll:
     g.result(g.allToAll(g.argument({2 * n, 3}, "f32"), 0, 1, axes));
@@ -97,21 +121,76 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, bool ring) {
     g.result(g.permute(g.argument({1}, "f16"), "pairs [0 -> " + std::to_string(n - 1) + "]", axes));
     g.result(g.permute(g.argument({0}, "bf16"), "pairs [" + reversed + "]", axes));
     g.result(g.permute(g.argument({2}, "i64"), "pairs []", axes));
+    g.result(g.permute(g.argument({3}, "f8E4M3FN"), "pairs [0 -> 0]", axes));
+    g.result(g.permute(g.argument({5}, "ui16"), "pairs []", axes));
     return;
   }
+  case Kind::AllToAllV: { // uniform, varied, some zero, all zero, one sender alone (ctran 4.2 16)
+    std::vector<Shape> even(n, Shape(n, 2)), varied = even, some = even, none = even, one = even;
+    for (int64_t from = 0; from < n; ++from)
+      for (int64_t to = 0; to < n; ++to) {
+        varied[from][to] = (from * 5 + to * 3) % 7;
+        some[from][to] = (from + to) % 2 ? 0 : 3;
+        none[from][to] = 0;
+        one[from][to] = from == n - 1 ? 4 * to : 0;
+      }
+    auto rows = [&](const std::vector<Shape> &counts) {
+      int64_t most = 0;
+      for (const Shape &row : counts) {
+        int64_t sum = 0;
+        for (int64_t count : row)
+          sum += count;
+        most = std::max(most, sum);
+      }
+      return most;
+    };
+    g.result(g.allToAllV(g.argument({rows(even), 3}, "f32"), 0, even, axes));
+    g.result(g.allToAllV(g.argument({2, rows(varied) + 1}, "i16"), 1, varied, axes));
+    g.result(g.allToAllV(g.argument({rows(some)}, "f8E5M2"), 0, some, axes));
+    g.result(g.allToAllV(g.argument({rows(none), 4}, "f64"), 0, none, axes));
+    g.result(g.allToAllV(g.argument({rows(one), 70}, "ui32"), 0, one, axes));
+    return;
+  }
+  case Kind::Broadcast:
+    for (int64_t root = 0; root < n; ++root)
+      g.result(g.broadcast(g.argument({root * 3, 5}, "f32"), root, axes));
+    g.result(g.broadcast(g.argument({}, "bf16"), n - 1, axes));
+    g.result(g.broadcast(g.argument({150, 133}, "i8"), n / 2, axes));
+    return;
+  case Kind::Reduce:
+    for (int64_t root = 0; root < n; ++root)
+      g.result(
+          g.reduce(g.argument({root * 3, 5}, "f32"), root, reductionOf(i++, "f32", partial), axes));
+    for (const char *element : {"f16", "f8E4M3FN", "ui8", "i64"})
+      g.result(
+          g.reduce(g.argument({67}, element), n / 2, reductionOf(i++, element, partial), axes));
+    g.result(g.reduce(g.argument({20'011}, "f32"), n - 1, reductionOf(0, "f32", partial), axes));
+    return;
+  case Kind::Gather:
+    for (const Sizes &s : cutSizes(n)) {
+      Shape in = s.shape;
+      in[s.dim] = ceilDiv(s.shape[s.dim], n);
+      g.result(g.gather(g.argument(in, s.element), s.dim, s.shape[s.dim], i++ % n, axes));
+    }
+    return;
+  case Kind::Scatter:
+    for (const Sizes &s : cutSizes(n))
+      g.result(g.scatter(g.argument(s.shape, s.element), s.dim, i++ % n, axes));
+    return;
   }
 }
 
-const Kind allKinds[] = {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce,
-                         Kind::AllToAll,  Kind::PermuteShift,  Kind::PermutePairs};
+const Kind allKinds[] = {Kind::AllGather,    Kind::ReduceScatter, Kind::AllReduce, Kind::AllToAll,
+                         Kind::PermuteShift, Kind::PermutePairs,  Kind::AllToAllV, Kind::Broadcast,
+                         Kind::Reduce,       Kind::Gather,        Kind::Scatter};
 
 void expectKind(Kind kind, int64_t n, const std::string &algorithm, const Options &options = {},
                 const std::vector<std::string> &transports = {"shm", "tcp"}) {
-  if (kind == Kind::PermutePairs && algorithm == "ring")
+  if (!carries(algorithm, kind))
     return; // refused: test/Unit/Equivalence/GraphTest.cpp
   GraphText g({{"x", n}});
   g.algorithm = algorithm;
-  addCases(g, kind, {"x"}, algorithm == "ring");
+  addCases(g, kind, {"x"}, algorithm);
   SCOPED_TRACE("kind " + std::to_string(int(kind)) + " n " + std::to_string(n) + " " + algorithm);
   expectEqual(g, options, transports);
 }
@@ -124,6 +203,10 @@ void expectAlgorithm(const std::string &algorithm, const std::vector<int64_t> &s
 
 TEST(Equivalence, Direct) { expectAlgorithm("direct", {1, 3}); }
 TEST(Equivalence, Ring) { expectAlgorithm("ring", {1, 2, 5}); }
+TEST(Equivalence, Bruck) { expectAlgorithm("bruck", {1, 3}); }
+TEST(Equivalence, Binomial) { expectAlgorithm("binomial", {1, 5}); }
+TEST(SlowEquivalence, Bruck) { expectAlgorithm("bruck", {2, 5, 7, 8}); }
+TEST(SlowEquivalence, Binomial) { expectAlgorithm("binomial", {2, 3, 7, 8}); }
 TEST(SlowEquivalence, Direct) { expectAlgorithm("direct", {2, 5, 7, 8}); }
 TEST(SlowEquivalence, Ring) { expectAlgorithm("ring", {3, 7, 8}); }
 TEST(SlowEquivalence, Chosen) { expectAlgorithm("", {2, 7}); }
@@ -136,11 +219,11 @@ TEST(SlowEquivalence, TwentyFourMembers) {
 
 // NaN, infinities and zeros of both signs, in every kind of reduction and type.
 TEST(Equivalence, SpecialValues) {
-  for (const char *algorithm : {"direct", "ring"}) {
+  for (const char *algorithm : {"direct", "ring", "bruck"}) {
     GraphText g({{"x", 4}});
     g.algorithm = algorithm;
-    for (const char *element : {"f32", "f64", "bf16", "f16"})
-      for (const char *kind : {"sum", "min", "max"})
+    for (const char *element : {"f32", "f64", "bf16", "f16", "f8E4M3FN", "f8E5M2"})
+      for (const char *kind : {"sum", "prod", "min", "max", "avg", "sum scale 0.3"})
         g.result(g.allReduce(g.argument({67}, element),
                              std::string(kind) + " accumulate " + element + " order any", {"x"}));
     expectEqual(g, {.specials = true});
@@ -172,11 +255,11 @@ void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::st
     for (Kind kind : allKinds) {
       if (kind == Kind::PermuteShift && axes.size() > 1)
         continue; // refused
-      if (kind == Kind::PermutePairs && algorithm == "ring")
+      if (!carries(algorithm, kind) || (kind == Kind::AllToAllV && axes.size() > 1))
         continue;
       GraphText g(grid);
       g.algorithm = algorithm;
-      addCases(g, kind, axes, algorithm == "ring");
+      addCases(g, kind, axes, algorithm);
       SCOPED_TRACE("kind " + std::to_string(int(kind)) + " " + algorithm);
       expectEqual(g, {.runs = 2, .adversarial = 1},
                   {(int(kind) + axes.size()) % 2 ? "shm" : "tcp"});
@@ -191,6 +274,46 @@ TEST(SlowEquivalence, ThreeAxes) {
   expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"z", "x"}, {"y"}, {"z", "y", "x"}}, "direct");
   expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"y"}}, "ring");
   expectGrid({{"x", 2}, {"y", 1}, {"z", 2}}, {{"x", "y"}}, "");
+  expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"z", "y"}}, "binomial");
+  expectGrid({{"x", 2}, {"y", 5}}, {{"y"}}, "bruck");
+}
+
+// Every kind of reduction on every type, in the element type and, where there is one, in a wider
+// one (peers 17c; ctran 4.2 14, 53).
+TEST(Equivalence, EveryKindOnEveryType) {
+  const std::pair<const char *, const char *> types[] = {
+      {"f64", "f64"},    {"f32", "f64"},   {"f16", "f32"},   {"bf16", "f32"}, {"f8E4M3FN", "f32"},
+      {"f8E5M2", "f16"}, {"i8", "i32"},    {"i16", "i64"},   {"i32", "i64"},  {"i64", "i64"},
+      {"ui8", "ui16"},   {"ui16", "ui32"}, {"ui32", "ui64"}, {"ui64", "ui64"}};
+  for (const char *algorithm : {"direct", "ring", "bruck"}) {
+    GraphText g({{"x", 3}});
+    g.algorithm = algorithm;
+    for (auto [element, wide] : types)
+      for (const char *kind : {"sum", "prod", "min", "max", "avg", "sum scale 0.3"}) {
+        if (std::string(kind).find("scale") != std::string::npos && element[0] != 'f' &&
+            element[0] != 'b')
+          continue; // refused: test/NCCLX/invalid.mlir
+        std::string accumulate = g.algorithm == "direct" ? wide : element;
+        g.result(g.allReduce(g.argument({19}, element),
+                             std::string(kind) + " accumulate " + accumulate + " order any",
+                             {"x"}));
+      }
+    expectEqual(g, {.runs = 2, .adversarial = 1}, {g.algorithm == "ring" ? "tcp" : "shm"});
+  }
+}
+
+// A barrier between two collectives, and beside one in flight.
+TEST(Equivalence, Barrier) {
+  GraphText g({{"x", 3}, {"y", 2}});
+  Tensor a = g.argument({12}, "f32");
+  g.async = true;
+  Tensor future = g.allGather(a, 0, 36, {"x"});
+  g.barrier({"y"});
+  Tensor b = g.broadcast(a, 1, {"y"});
+  g.barrier({"x", "y"});
+  g.result(g.await(future));
+  g.result(g.allReduce(b, sum("f32"), {"x"}));
+  expectEqual(g);
 }
 
 } // namespace

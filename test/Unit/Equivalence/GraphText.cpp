@@ -1,6 +1,8 @@
 //===- GraphText.cpp - Writing graphs as text -----------------------------===//
 #include "GraphText.h"
 
+#include <algorithm>
+
 using namespace equivalence;
 
 int64_t Tensor::count() const {
@@ -65,10 +67,7 @@ Tensor GraphText::empty(Shape shape, const std::string &element) {
 Tensor GraphText::collective(const std::string &op, const std::string &words, const Tensor &in,
                              Shape shape, const Axes &axes) {
   Tensor t{fresh(), std::move(shape), in.element, {}, groupSize(axes)};
-  std::string group;
-  for (const std::string &axis : axes)
-    group += (group.empty() ? "\"" : ", \"") + axis + "\"";
-  std::string text = "ncclx." + op + " " + in.name + " " + words + " over @g[" + group + "]" +
+  std::string text = "ncclx." + op + " " + in.name + " " + words + " over @g[" + group(axes) + "]" +
                      (algorithm.empty() ? "" : " algorithm " + algorithm) +
                      (into ? " into(" + into->name + " : " + into->type() + ")" : "") + " : " +
                      in.type() + " -> " + t.type();
@@ -79,6 +78,73 @@ Tensor GraphText::collective(const std::string &op, const std::string &words, co
     line(t.name + " = " + text);
   into.reset();
   async = false;
+  return t;
+}
+
+std::string GraphText::group(const Axes &axes) const {
+  std::string text;
+  for (const std::string &axis : axes)
+    text += (text.empty() ? "\"" : ", \"") + axis + "\"";
+  return text;
+}
+
+std::string GraphText::rootWords(int64_t root, const Axes &axes) const {
+  std::string text;
+  for (size_t i = axes.size(); i-- > 0;) {
+    int64_t size = groupSize({axes[i]});
+    text = std::to_string(root % size) + (text.empty() ? "" : ", ") + text;
+    root /= size;
+  }
+  return " root [" + text + "] ";
+}
+
+void GraphText::barrier(const Axes &axes) { line("ncclx.barrier over @g[" + group(axes) + "]"); }
+
+Tensor GraphText::broadcast(const Tensor &in, int64_t root, const Axes &axes) {
+  return collective("broadcast", rootWords(root, axes), in, in.shape, axes);
+}
+
+Tensor GraphText::reduce(const Tensor &in, int64_t root, const std::string &reduction,
+                         const Axes &axes) {
+  return collective("reduce", rootWords(root, axes) + reduction, in, in.shape, axes);
+}
+
+Tensor GraphText::gather(const Tensor &in, int64_t dim, int64_t extent, int64_t root,
+                         const Axes &axes) {
+  Shape out = in.shape;
+  out[dim] = extent;
+  return collective("gather", "dim " + std::to_string(dim) + rootWords(root, axes), in, out, axes);
+}
+
+Tensor GraphText::scatter(const Tensor &in, int64_t dim, int64_t root, const Axes &axes) {
+  Shape out = in.shape;
+  out[dim] = ceilDiv(in.shape[dim], groupSize(axes));
+  Tensor t =
+      collective("scatter", "dim " + std::to_string(dim) + rootWords(root, axes), in, out, axes);
+  if (in.shape[dim] % groupSize(axes))
+    t.padding = Padding{dim, in.shape[dim], axes};
+  return t;
+}
+
+Tensor GraphText::allToAllV(const Tensor &in, int64_t dim, const std::vector<Shape> &counts,
+                            const Axes &axes) {
+  Shape received(counts.size());
+  std::string matrix;
+  for (const Shape &row : counts) {
+    std::string line;
+    for (size_t j = 0; j < row.size(); ++j) {
+      line += (j ? ", " : "") + std::to_string(row[j]);
+      received[j] += row[j];
+    }
+    matrix += (matrix.empty() ? "[" : ", [") + line + "]";
+  }
+  std::string n = std::to_string(counts.size());
+  Shape out = in.shape;
+  out[dim] = *std::max_element(received.begin(), received.end());
+  Tensor t = collective("all_to_all_v",
+                        "dim " + std::to_string(dim) + " counts dense<[" + matrix + "]> : tensor<" +
+                            n + "x" + n + "xi64>",
+                        in, out, axes);
   return t;
 }
 

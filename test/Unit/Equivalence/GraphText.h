@@ -42,7 +42,7 @@ public:
   Tensor empty(Shape shape, const std::string &element);
 
   // How the collectives that follow are written.
-  std::string algorithm;      ///< "direct", "ring", or empty: chosen
+  std::string algorithm;      ///< "direct", "ring", ..., or empty: chosen
   std::optional<Tensor> into; ///< destination of the next collective alone
   bool async = false;         ///< the next collective is started: it gives its future
 
@@ -52,6 +52,15 @@ public:
   Tensor allReduce(const Tensor &in, const std::string &reduction, const Axes &axes);
   Tensor allToAll(const Tensor &in, int64_t split, int64_t concat, const Axes &axes);
   Tensor permute(const Tensor &in, const std::string &how, const Axes &axes);
+  /// Rows from each member to each: counts[i][j].
+  Tensor allToAllV(const Tensor &in, int64_t dim, const std::vector<Shape> &counts,
+                   const Axes &axes);
+  // The root is a member's number.
+  Tensor broadcast(const Tensor &in, int64_t root, const Axes &axes);
+  Tensor reduce(const Tensor &in, int64_t root, const std::string &reduction, const Axes &axes);
+  Tensor gather(const Tensor &in, int64_t dim, int64_t extent, int64_t root, const Axes &axes);
+  Tensor scatter(const Tensor &in, int64_t dim, int64_t root, const Axes &axes);
+  void barrier(const Axes &axes);
   Tensor await(const Tensor &future);
   Tensor chunk(const Tensor &future, int64_t i, int64_t dim);
 
@@ -82,6 +91,9 @@ private:
   std::string body, others;
   int64_t names = 0;
 
+  std::string group(const Axes &axes) const;
+  /// " root [1, 0] "
+  std::string rootWords(int64_t root, const Axes &axes) const;
   std::string fresh() { return "%v" + std::to_string(names++); }
   void line(const std::string &text) { body += "  " + text + "\n"; }
   Tensor collective(const std::string &op, const std::string &words, const Tensor &in, Shape out,

@@ -36,7 +36,12 @@ private:
   }
   int64_t size() { return any<int64_t>({1, 2, 3, 4, 6, 7, 12}); }
   std::string element() {
-    return any<std::string>({"f32", "f32", "f32", "f64", "bf16", "f16", "i32", "i64"});
+    return any<std::string>({"f32", "f32", "f32", "f64", "bf16", "f16", "i32", "i64", "f8E4M3FN",
+                             "f8E5M2", "i8", "i16", "ui8", "ui32"});
+  }
+  /// What upstream ops compute with; the others are only moved and reduced.
+  static bool computes(const std::string &type) {
+    return type[0] != 'u' && type.substr(0, 2) != "f8";
   }
 
   Grid makeGrid() {
@@ -59,14 +64,22 @@ private:
     axes.resize(1 + below(axes.size()));
     return axes;
   }
-  std::string reduction(const std::string &type, bool ring) {
+  /// `order` is that of the algorithm that is asked for, or nothing.
+  std::string reduction(const std::string &type, const std::string &order) {
     std::string accumulate = type;
-    if (!ring && below(2))
-      accumulate = type == "i32" ? "i64" : type[0] == 'i' ? type : type == "f32" ? "f64" : "f32";
-    if (type == "f64")
-      accumulate = "f64";
-    return any<std::string>({"sum", "sum", "min", "max"}) + " accumulate " + accumulate +
-           " order " + (ring ? any<std::string>({"any", "ring"}) : std::string("any"));
+    if (order.empty() && type != "f64" && below(2))
+      accumulate = type == "ui8"    ? "ui16"
+                   : type == "ui32" ? "ui64"
+                   : type == "i64"  ? type
+                   : type[0] == 'i' ? "i64"
+                   : type == "f32"  ? "f64"
+                                    : "f32";
+    std::string kind =
+        any<std::string>({"sum", "sum", "min", "max", "prod", "avg", "sum scale 0.7"});
+    if (kind.size() > 4 && (type[0] == 'i' || type[0] == 'u'))
+      kind = "sum";
+    return kind + " accumulate " + accumulate + " order " +
+           (order.empty() || below(2) ? "any" : order);
   }
   /// A tensor of this type that exists, or a new buffer.
   Tensor destination(const Shape &shape, const std::string &type) {
@@ -89,13 +102,15 @@ private:
     Tensor a = any(values);
     if (a.padding) { // whatever reads whole tensors would spread what is unspecified
       g.algorithm = ""; // that of the step before may not carry these axes
-      if (below(2))
+      if (below(2) || !computes(a.element))
         values.push_back(g.allGather(a, a.padding->dim, a.padding->extent, a.padding->axes));
       else
         values.push_back(g.elementwise("add", a, a));
       return;
     }
-    if (below(3) == 0)
+    if (below(12) == 0)
+      g.barrier(group());
+    if (computes(a.element) && below(3) == 0)
       return compute(a);
     communicate(a);
   }
@@ -122,46 +137,110 @@ private:
     }
   }
 
+  enum Kind {
+    AllGather,
+    ReduceScatter,
+    AllReduce,
+    AllToAll,
+    Permute,
+    Broadcast,
+    Reduce,
+    Gather,
+    Scatter,
+    AllToAllV,
+    numKinds
+  };
+  static bool gathers(int64_t kind) { return kind == AllGather || kind == Gather; }
+  static bool scatters(int64_t kind) { return kind == ReduceScatter || kind == Scatter; }
+
+  /// One that carries this kind over these axes, or nothing: chosen.
+  std::string algorithm(int64_t kind, bool oneAxis) {
+    if (below(3) == 0)
+      return "";
+    std::vector<std::string> able = {"direct"};
+    bool rooted = kind >= Broadcast && kind <= Scatter;
+    if (rooted)
+      able.push_back("binomial");
+    else if (oneAxis && kind != AllToAllV)
+      able.push_back("ring");
+    if (oneAxis && kind <= AllToAll)
+      able.push_back("bruck");
+    return any(able);
+  }
+
   void communicate(const Tensor &a) {
     Axes axes = group();
-    int64_t n = g.groupSize(axes), dim = below(2), kind = below(5);
-    bool ring = axes.size() == 1 && below(2);
-    g.algorithm = ring ? "ring" : below(2) ? "direct" : "";
-    bool forced = ring; // a ring must be asked for before its order may be
+    int64_t n = g.groupSize(axes), dim = below(2), kind = below(numKinds);
+    if (kind == AllToAll && a.shape[dim] % n)
+      kind = AllReduce;
+    if (kind == AllToAllV && axes.size() > 1)
+      kind = Broadcast;
+    if ((gathers(kind) || kind == AllToAll) && a.count() * n > 5000)
+      kind = ReduceScatter;
+    g.algorithm = algorithm(kind, axes.size() == 1);
+    std::string order = g.algorithm == "ring"                                 ? "ring"
+                        : g.algorithm == "bruck" || g.algorithm == "binomial" ? "tree"
+                                                                              : "";
     g.async = below(3) == 0;
-    if (kind == 3 && a.shape[dim] % n)
-      kind = 2;
-    if ((kind == 0 || kind == 3) && a.count() * n > 5000)
-      kind = 1;
     Shape out = a.shape;
-    if (kind == 0)
+    if (gathers(kind))
       out[dim] = (a.shape[dim] - 1) * n + 1 + below(n);
-    if (kind == 1)
+    if (scatters(kind))
       out[dim] = ceilDiv(a.shape[dim], n);
     int64_t concat = below(2);
-    if (kind == 3) {
+    if (kind == AllToAll) {
       out[dim] /= n;
       out[concat] *= n;
+    }
+    std::vector<Shape> counts;
+    if (kind == AllToAllV) {
+      Shape received(n);
+      for (int64_t from = 0; from < n; ++from) {
+        Shape &row = counts.emplace_back(n);
+        for (int64_t left = a.shape[dim]; left > 0; --left)
+          if (below(4)) {
+            int64_t to = below(n);
+            ++row[to];
+            ++received[to];
+          }
+      }
+      out[dim] = *std::max_element(received.begin(), received.end());
     }
     if (below(3) == 0)
       g.into = destination(out, a.element);
     bool async = g.async;
+    int64_t root = below(n);
     Tensor t;
     switch (kind) {
-    case 0:
+    case AllGather:
       t = g.allGather(a, dim, out[dim], axes);
       break;
-    case 1:
-      t = g.reduceScatter(a, dim, reduction(a.element, forced), axes);
+    case ReduceScatter:
+      t = g.reduceScatter(a, dim, reduction(a.element, order), axes);
       break;
-    case 2:
-      t = g.allReduce(a, reduction(a.element, forced), axes);
+    case AllReduce:
+      t = g.allReduce(a, reduction(a.element, order), axes);
       break;
-    case 3:
+    case AllToAll:
       t = g.allToAll(a, dim, concat, axes);
       break;
+    case AllToAllV:
+      t = g.allToAllV(a, dim, counts, axes);
+      break;
+    case Broadcast:
+      t = g.broadcast(a, root, axes);
+      break;
+    case Reduce:
+      t = g.reduce(a, root, reduction(a.element, order), axes);
+      break;
+    case Gather:
+      t = g.gather(a, dim, out[dim], root, axes);
+      break;
+    case Scatter:
+      t = g.scatter(a, dim, root, axes);
+      break;
     default:
-      if (axes.size() == 1 && (ring || below(2))) {
+      if (axes.size() == 1 && (g.algorithm == "ring" || below(2))) {
         t = g.permute(a, "shift " + std::to_string(below(2 * n + 1) - n), axes);
       } else {
         std::vector<int64_t> to(n);
@@ -173,8 +252,6 @@ private:
           if (below(4))
             pairs +=
                 (pairs.empty() ? "" : ", ") + std::to_string(i) + " -> " + std::to_string(to[i]);
-        if (ring)
-          g.algorithm = "";
         t = g.permute(a, "pairs [" + pairs + "]", axes);
       }
     }

@@ -385,7 +385,7 @@ TEST(HostCompute, RefusesByName) {
             std::string::npos);
   EXPECT_NE(message("func.func @f(%a: tensor<4xf32>) { return }").find("on memrefs"),
             std::string::npos);
-  EXPECT_NE(message("func.func @f(%a: memref<4xf8E4M3FN>) { return }").find("f8E4M3FN"),
+  EXPECT_NE(message("func.func @f(%a: memref<4xf8E4M3B11FNUZ>) { return }").find("f8E4M3B11FNUZ"),
             std::string::npos);
   EXPECT_NE(message(R"(func.func @f(%a: memref<1xf64>) {
       linalg.exp ins(%a : memref<1xf64>) outs(%a : memref<1xf64>)

@@ -74,10 +74,20 @@ const std::vector<Bad> &bads() {
        "there is no op 99, the plan has 8"},
       {[](int64_t e) { return ncclxrt_complete(0, e, 1, 3); }, ncclxrtInvalidArgument,
        "there is no lane 3, the plan has 3"},
-      {[](int64_t e) { return reduce(0, e, 1, 3, ncclxrtF32, ncclxrtF32, good1, good0, 1, 0); },
-       ncclxrtInvalidArgument, "3 is no kind of reduction"},
-      {[](int64_t e) { return reduce(0, e, 1, 0, 6, 6, good1, good0, 1, 0); },
-       ncclxrtInvalidArgument, "dtype 6 cannot be accumulated in dtype 6"},
+      {[](int64_t e) { return reduce(0, e, 1, 4, ncclxrtF32, ncclxrtF32, good1, good0, 1, 0); },
+       ncclxrtInvalidArgument, "4 is no kind of reduction"},
+      {[](int64_t e) { return reduce(0, e, 1, 0, 14, 14, good1, good0, 1, 0); },
+       ncclxrtInvalidArgument, "dtype 14 cannot be accumulated in dtype 14"},
+      {[](int64_t e) {
+         return reduce(0, e, 1, 0, ncclxrtI32, ncclxrtI32, good1, good0, 1, 0, {-1, 0, 0, 0, 0, 0},
+                       0.5);
+       },
+       ncclxrtInvalidArgument, "only floats are"},
+      {[](int64_t e) {
+         return reduce(0, e, 1, 0, ncclxrtF32, ncclxrtF32, good1, good0, 1, 0, {-1, 0, 0, 0, 0, 0},
+                       1, 0);
+       },
+       ncclxrtInvalidArgument, "a divisor of 0, expected at least 1"},
       {[](int64_t e) { return reduce(0, e, 1, 0, ncclxrtI64, ncclxrtI32, good1, good0, 1, 0); },
        ncclxrtInvalidArgument, "cannot be accumulated"},
       {[](int64_t e) { return reduce(0, e, 1, 0, ncclxrtF32, ncclxrtI32, good1, good0, 1, 0); },

@@ -119,7 +119,8 @@ std::string greet(const LaunchedRank &launched, int32_t version, int32_t count) 
 /// The sentence that a wrong count or version brings.
 std::string complaint(Kind kind) {
   return kind == Kind::WrongCount ? "rank 1 was started for 7 ranks, but the job has 4"
-                                  : "rank 1 runs interface version 99, the rendezvous version 1";
+                                  : "rank 1 runs interface version 99, the rendezvous version " +
+                                        std::to_string(NCCLXRT_ABI_VERSION);
 }
 
 /// Rank 1 of a cell, when it has come to the cell's phase. True: it goes on.

@@ -5,6 +5,7 @@
 #include "ncclxrt/abi.h"
 #include "ncclxrt/launch.h"
 
+#include <bit>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -97,11 +98,12 @@ inline int32_t copy(int32_t s, int64_t exec, int64_t op, int64_t lane, Box d, Bo
                       f.window, f.peer, f.offset, f.rows, f.stride, f.rowBytes, slots, peer, index);
 }
 inline int32_t reduce(int32_t s, int64_t exec, int64_t op, int64_t kind, int64_t dtype, int64_t acc,
-                      Box d, Box a, int64_t count, int64_t step, Box b = {-1, 0, 0, 0, 0, 0}) {
-  return ncclxrt_reduce(s, exec, op, ce, kind, dtype, acc, d.window, d.peer, d.offset, d.rows,
-                        d.stride, d.rowBytes, a.window, a.peer, a.offset, a.rows, a.stride,
-                        a.rowBytes, count, step, b.window, b.peer, b.offset, b.rows, b.stride,
-                        b.rowBytes);
+                      Box d, Box a, int64_t count, int64_t step, Box b = {-1, 0, 0, 0, 0, 0},
+                      double scale = 1, int64_t divisor = 1) {
+  return ncclxrt_reduce(s, exec, op, ce, kind, dtype, acc, std::bit_cast<int64_t>(scale), divisor,
+                        d.window, d.peer, d.offset, d.rows, d.stride, d.rowBytes, a.window, a.peer,
+                        a.offset, a.rows, a.stride, a.rowBytes, count, step, b.window, b.peer,
+                        b.offset, b.rows, b.stride, b.rowBytes);
 }
 
 } // namespace harness

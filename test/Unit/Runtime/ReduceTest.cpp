@@ -19,25 +19,28 @@ using namespace harness;
 
 namespace {
 
-/// The value of a 16-bit float by the definition of its format.
+/// The value of a 16-bit float by the definition of its format; of an 8-bit one with 2 or 3 bits of
+/// mantissa, of which E4M3 has no infinities and one NaN of each sign.
 double decode(uint16_t bits, int manBits) {
-  int expBits = 15 - manBits, bias = (1 << (expBits - 1)) - 1;
+  int width = manBits < 4 ? 8 : 16, expBits = width - 1 - manBits, bias = (1 << (expBits - 1)) - 1;
   int exponent = bits >> manBits & ((1 << expBits) - 1);
-  double mantissa = bits & ((1 << manBits) - 1), sign = bits >> 15 ? -1 : 1;
-  if (exponent == (1 << expBits) - 1)
+  double mantissa = bits & ((1 << manBits) - 1), sign = bits >> (width - 1) & 1 ? -1 : 1;
+  if (manBits == 3 ? (bits & 0x7f) == 0x7f : exponent == (1 << expBits) - 1)
     return mantissa != 0 ? std::nan("") : sign * INFINITY;
   if (exponent == 0)
     return sign * std::ldexp(mantissa, 1 - bias - manBits);
   return sign * std::ldexp(mantissa + (1 << manBits), exponent - bias - manBits);
 }
 
-/// The nearest of all magnitudes, ties to even; past the largest by half a step it is infinite.
+/// The nearest of all magnitudes, ties to even; past the largest by half a step it is infinite, or
+/// the NaN of E4M3.
 uint16_t encode(double value, int manBits) {
-  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  int width = manBits < 4 ? 8 : 16;
+  uint16_t sign = std::signbit(value) ? uint16_t(1 << (width - 1)) : 0;
   if (std::isnan(value))
-    return 0x7fff;
+    return uint16_t((1 << (width - 1)) - 1);
   long double v = std::fabs((long double)value);
-  uint16_t infinity = uint16_t(((1 << (15 - manBits)) - 1) << manBits);
+  uint16_t infinity = manBits == 3 ? 0x7f : uint16_t(((1 << (width - 1 - manBits)) - 1) << manBits);
   // Magnitudes grow with their bits; infinity stands for the value one step past the largest.
   auto magnitude = [&](uint16_t b) -> long double {
     if (b < infinity)
@@ -77,6 +80,29 @@ template <typename F> void expectNarrow(double v) {
     ASSERT_EQ(found, expected) << v;
 }
 
+TEST(Floats, EightBits) {
+  for (uint32_t b = 0; b < 256; ++b)
+    for (int man : {2, 3}) {
+      double v = decode(uint16_t(b), man);
+      float wide = man == 2 ? float(ncclxrt::E5m2{uint8_t(b)}) : float(ncclxrt::E4m3{uint8_t(b)});
+      ASSERT_TRUE(std::isnan(v) ? std::isnan(wide)
+                                : wide == v && std::signbit(wide) == std::signbit(v))
+          << b;
+      if (!std::isfinite(v))
+        continue;
+      double next = decode(uint16_t(b + 1), man), middle = (v + next) / 2;
+      for (double x : {v, middle, std::nextafter(middle, -INFINITY),
+                       std::nextafter(middle, INFINITY), v * 1e9, 464.0, 464.01, -61440.0}) {
+        uint16_t expected = encode(x, man);
+        uint8_t found = man == 2 ? ncclxrt::E5m2::from(x).bits : ncclxrt::E4m3::from(x).bits;
+        if (std::isnan(decode(expected, man)))
+          ASSERT_TRUE(std::isnan(decode(found, man))) << x;
+        else
+          ASSERT_EQ(found, expected) << x;
+      }
+    }
+}
+
 TEST(Floats, NarrowingRoundsOnceToNearestEven) {
   std::mt19937_64 random(7);
   for (uint32_t b = 0; b < 65536; ++b)
@@ -110,76 +136,87 @@ struct Value {
   int64_t i = 0;
 };
 
+bool isUnsigned(int dtype) { return dtype >= ncclxrtU8 && dtype <= ncclxrtU64; }
+bool isInt(int dtype) { return dtype >= ncclxrtI32 && dtype <= ncclxrtU64; }
 int sizeOf(int dtype) {
-  return dtype == ncclxrtF64 || dtype == ncclxrtI64    ? 8
-         : dtype == ncclxrtF16 || dtype == ncclxrtBf16 ? 2
-                                                       : 4;
+  switch (dtype) {
+  case ncclxrtF64:
+  case ncclxrtI64:
+  case ncclxrtU64:
+    return 8;
+  case ncclxrtF32:
+  case ncclxrtI32:
+  case ncclxrtU32:
+    return 4;
+  case ncclxrtF16:
+  case ncclxrtBf16:
+  case ncclxrtI16:
+  case ncclxrtU16:
+    return 2;
+  default:
+    return 1;
+  }
 }
-bool isInt(int dtype) { return dtype == ncclxrtI32 || dtype == ncclxrtI64; }
+/// Bits of mantissa of a narrow float, or 0.
+int mantissaOf(int dtype) {
+  return dtype == ncclxrtBf16   ? 7
+         : dtype == ncclxrtF16  ? 10
+         : dtype == ncclxrtE4m3 ? 3
+         : dtype == ncclxrtE5m2 ? 2
+                                : 0;
+}
+
+/// Cut to a dtype's bits.
+int64_t wrap(int64_t i, int dtype) {
+  int unused = 64 - 8 * sizeOf(dtype);
+  return isUnsigned(dtype) ? int64_t(uint64_t(i) << unused >> unused) : i << unused >> unused;
+}
 
 Value load(const std::byte *p, int dtype) {
   Value v;
-  auto get = [&](auto x) {
-    memcpy(&x, p, sizeof(x));
-    return x;
-  };
-  switch (dtype) {
-  case ncclxrtF32:
-    v.f = get(float());
-    break;
-  case ncclxrtF64:
-    v.f = get(double());
-    break;
-  case ncclxrtBf16:
-    v.f = decode(get(uint16_t()), 7);
-    break;
-  case ncclxrtF16:
-    v.f = decode(get(uint16_t()), 10);
-    break;
-  case ncclxrtI32:
-    v.i = get(int32_t());
-    break;
-  case ncclxrtI64:
-    v.i = get(int64_t());
-    break;
-  }
+  uint64_t bits = 0;
+  memcpy(&bits, p, size_t(sizeOf(dtype)));
+  if (isInt(dtype))
+    v.i = wrap(int64_t(bits), dtype);
+  else if (dtype == ncclxrtF32)
+    v.f = std::bit_cast<float>(uint32_t(bits));
+  else if (dtype == ncclxrtF64)
+    v.f = std::bit_cast<double>(bits);
+  else
+    v.f = decode(uint16_t(bits), mantissaOf(dtype));
   return v;
 }
 
 /// Rounded to a dtype.
 Value round(Value v, int dtype) {
-  switch (dtype) {
-  case ncclxrtF32:
+  if (isInt(dtype))
+    v.i = wrap(v.i, dtype);
+  else if (dtype == ncclxrtF32)
     v.f = float(v.f);
-    break;
-  case ncclxrtBf16:
-    v.f = decode(encode(v.f, 7), 7);
-    break;
-  case ncclxrtF16:
-    v.f = decode(encode(v.f, 10), 10);
-    break;
-  case ncclxrtI32:
-    v.i = int32_t(v.i);
-    break;
-  }
+  else if (int mantissa = mantissaOf(dtype))
+    v.f = decode(encode(v.f, mantissa), mantissa);
   return v;
 }
 
 Value combine(Value a, Value b, int kind, int acc) {
   Value r;
+  bool min = kind == ncclxrtReduceMin;
   if (isInt(acc)) {
-    r.i = kind == ncclxrtReduceSum   ? int64_t(uint64_t(a.i) + uint64_t(b.i))
-          : kind == ncclxrtReduceMin ? std::min(a.i, b.i)
-                                     : std::max(a.i, b.i);
+    bool less = isUnsigned(acc) ? uint64_t(a.i) < uint64_t(b.i) : a.i < b.i;
+    r.i = kind == ncclxrtReduceSum    ? int64_t(uint64_t(a.i) + uint64_t(b.i))
+          : kind == ncclxrtReduceProd ? int64_t(uint64_t(a.i) * uint64_t(b.i))
+          : less == min               ? a.i
+                                      : b.i;
   } else if (kind == ncclxrtReduceSum) {
     r.f = a.f + b.f; // of f32 in double, rounded to f32 once more, is the same: 53 >= 2 * 24 + 2
+  } else if (kind == ncclxrtReduceProd) {
+    r.f = a.f * b.f;
   } else if (std::isnan(a.f) || std::isnan(b.f)) {
     r.f = std::nan("");
   } else if (a.f == b.f) {
-    bool wantNegative = kind == ncclxrtReduceMin;
-    r.f = std::signbit(a.f) == wantNegative ? a.f : b.f;
+    r.f = std::signbit(a.f) == min ? a.f : b.f;
   } else {
-    r.f = kind == ncclxrtReduceMin ? std::min(a.f, b.f) : std::max(a.f, b.f);
+    r.f = min ? std::min(a.f, b.f) : std::max(a.f, b.f);
   }
   return round(r, acc);
 }
@@ -194,9 +231,7 @@ void fill(std::byte *p, int64_t bytes, int dtype, std::mt19937_64 &random) {
     if (any >> 60 == 0)
       plain = any % 2 ? 0.0 : -0.0;
     float f = float(plain);
-    uint16_t narrow = dtype == ncclxrtBf16  ? encode(plain, 7)
-                      : dtype == ncclxrtF16 ? encode(plain, 10)
-                                            : 0;
+    uint16_t narrow = mantissaOf(dtype) ? encode(plain, mantissaOf(dtype)) : 0;
     bool wild = any >> 60 == 1 || isInt(dtype);
     const void *from = wild                  ? static_cast<void *>(&any)
                        : dtype == ncclxrtF32 ? static_cast<void *>(&f)
@@ -211,7 +246,8 @@ struct Shape {
   bool withB, rows;
 };
 
-void testReduce(Rank &me, int kind, int dtype, int acc, Shape shape) {
+void testReduce(Rank &me, int kind, int dtype, int acc, Shape shape, double scale = 1,
+                int64_t divisor = 1) {
   int64_t size = sizeOf(dtype), bytes = shape.elements * size, step = bytes + shape.gap;
   std::byte *a = me.buffer(0), *b = me.buffer(1), *out = me.buffer(2);
   memset(out, 0x5a, 200'000);
@@ -228,7 +264,7 @@ void testReduce(Rank &me, int kind, int dtype, int acc, Shape shape) {
   Box second = whole(1, -1, 16, bytes);
   me.run([&](int64_t exec) {
     return reduce(0, exec, 1, kind, dtype, acc, to, from, shape.count, step,
-                  shape.withB ? second : Box{-1, 0, 0, 0, 0, 0});
+                  shape.withB ? second : Box{-1, 0, 0, 0, 0, 0}, scale, divisor);
   });
   for (int64_t e = 0; e < shape.elements; ++e) {
     Value expected;
@@ -236,7 +272,14 @@ void testReduce(Rank &me, int kind, int dtype, int acc, Shape shape) {
       const std::byte *p =
           i < shape.count ? a + i * step + at(from, e * size) : b + at(second, e * size);
       Value v = round(load(p, dtype), acc);
+      if (scale != 1)
+        v.f = round({v.f * round({scale}, acc).f}, acc).f;
       expected = i ? combine(expected, v, kind, acc) : v;
+    }
+    if (divisor != 1) {
+      expected.f = round({expected.f / double(divisor)}, acc).f;
+      expected.i = isUnsigned(acc) ? int64_t(uint64_t(expected.i) / uint64_t(divisor))
+                                   : expected.i / divisor;
     }
     expected = round(expected, dtype);
     Value found = load(out + at(to, e * size), dtype);
@@ -267,17 +310,21 @@ TEST(Reduce, AgreesWithReference) {
                             {1023, 5, 0, false, false}, {1025, 3, 24, true, false},
                             {2999, 2, 1, true, false}, // sources that are not aligned
                             {999, 4, 8, true, true},    {7, 0, 0, true, false}};
-    for (int dtype = ncclxrtF32; dtype <= ncclxrtI64; ++dtype) {
+    for (int dtype = ncclxrtF32; dtype <= ncclxrtE5m2; ++dtype) {
       fill(me.buffer(0), 200'000, dtype, random);
       fill(me.buffer(1), 200'000, dtype, random);
-      for (int kind : {ncclxrtReduceSum, ncclxrtReduceMin, ncclxrtReduceMax})
-        for (int acc = ncclxrtF32; acc <= ncclxrtI64; ++acc) {
-          bool allowed =
-              isInt(dtype) == isInt(acc) && (!isInt(acc) || sizeOf(acc) >= sizeOf(dtype));
-          for (const Shape &shape : shapes)
-            if (allowed)
-              testReduce(me, kind, dtype, acc, shape);
+      for (int acc = ncclxrtF32; acc <= ncclxrtE5m2; ++acc) {
+        bool sameKind = isInt(dtype) == isInt(acc) && isUnsigned(dtype) == isUnsigned(acc);
+        if (dtype != acc && !(sameKind && sizeOf(acc) > sizeOf(dtype)))
+          continue;
+        for (const Shape &shape : shapes) {
+          for (int kind = ncclxrtReduceSum; kind <= ncclxrtReduceProd; ++kind)
+            testReduce(me, kind, dtype, acc, shape);
+          testReduce(me, ncclxrtReduceSum, dtype, acc, shape, 1, 7);
+          if (!isInt(dtype))
+            testReduce(me, ncclxrtReduceSum, dtype, acc, shape, 0.3, 3);
         }
+      }
     }
   });
 }

@@ -73,7 +73,7 @@ def CTran_CutAttr : EnumAttr<CTran_Dialect, CTran_Cut, "cut">;
 
 def CTran_ReduceKind : I32EnumAttr<"ReduceKind", "how boxes are combined", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Min", 1, "min">,
-    I32EnumAttrCase<"Max", 2, "max">]> {
+    I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Prod", 3, "prod">]> {
   let cppNamespace = "::mlir::ctran";
   let genSpecializedAttr = 0;
 }

@@ -277,20 +277,23 @@ def CTran_ReduceOp : CTran_LaneOp<"reduce"> {
   let summary = "Combine boxes, in the order given, into one or several places";
   let description = [{
     An interval as a source stands for the boxes of the last dimension in it, in ascending order.
-    Operands are converted to `accumulate` once, combined from left to right, and rounded to the
-    element type once at the end. A destination may be one of the sources.
+    Operands are converted to `accumulate` once, multiplied by `scale` (if any; rounded), combined
+    from left to right, divided by `divide` (if any; rounded, integers towards zero), and rounded to
+    the element type once at the end. A destination may be one of the sources.
 
     ```mlir
     %t = ctran.reduce sum accumulate f32 %a, %b into %a after %w on sm
+    %u = ctran.reduce sum scale 5.000000e-01 divide 8 accumulate f32 %a into %b after %w on sm
     ```
   }];
-  let arguments = (ins CTran_ReduceKindAttr:$kind, TypeAttr:$accumulate,
+  let arguments = (ins CTran_ReduceKindAttr:$kind, OptionalAttr<F64Attr>:$scale, // reduce C4
+    OptionalAttr<I64Attr>:$divide, TypeAttr:$accumulate,                         // reduce C5
     Variadic<CTran_RangeType>:$sources, Variadic<CTran_RangeType>:$dests,
     Optional<CTran_SlotType>:$notify, Variadic<CTran_TokenType>:$after,
     CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
     OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
   let assemblyFormat = [{
-    `` $kind `accumulate` $accumulate $sources `into` $dests (`notify` $notify^)? (`after` $after^)?
+    `` $kind (`scale` $scale^)? (`divide` $divide^)? `accumulate` $accumulate $sources `into` $dests (`notify` $notify^)? (`after` $after^)?
     `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict
   }];
 }

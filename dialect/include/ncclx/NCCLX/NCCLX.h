@@ -50,6 +50,37 @@ Type getChunkType(ShapedType whole, int64_t count, int64_t dim);
 /// Whether a collective may work on elements of this type.
 bool isSupportedElementType(Type type);
 
+/// Whether elements may be accumulated in this type: their own or a wider one of their kind.
+bool accumulates(Type element, Type accumulate);
+
+/// What a collective does, in one description from which its rules, its meaning and its lowering
+/// follow: for each member i and each j that it sends to, box (i, j) of i's input becomes, or is
+/// combined with the other members' into, box (i, j) of j's output.
+struct Dataflow {
+  enum class Route : uint8_t {
+    All,      ///< every member sends to every member
+    FromRoot, ///< the root sends to every member
+    ToRoot,   ///< every member sends to the root
+    Listed    ///< each member sends to one at most and gets from one at most
+  };
+  Route route = Route::All;
+  /// The dimension in which the input is cut among its receivers. Nothing: they get all of it.
+  std::optional<int64_t> inCut = std::nullopt;
+  /// The dimension in which the output is cut among its senders. Nothing: each fills all of it.
+  std::optional<int64_t> outCut = std::nullopt;
+  bool combines = false;
+  /// The root's coordinates on the group's axes; empty without one.
+  ArrayRef<int64_t> root = {};
+  /// The rows of box (i, j), where they are listed. Nothing: the cuts are shards.
+  DenseIntElementsAttr counts = {};
+
+  /// Some members may get nothing; their output is zeros then.
+  bool fillsZeros() const { return route == Route::ToRoot || route == Route::Listed; }
+  std::optional<int64_t> getChunkDim() const {
+    return route == Route::All && !combines && !counts ? outCut : std::nullopt;
+  }
+};
+
 } // namespace mlir::ncclx
 
 #include "ncclx/NCCLX/NCCLXDialect.h.inc"
@@ -71,6 +102,9 @@ GridOp lookupGrid(CollectiveOpInterface op);
 
 /// The number of members of the collective's group. The op must have been verified.
 int64_t getGroupSize(CollectiveOpInterface op);
+
+/// The member whose coordinates on the group's axes are the op's root; nothing without a root.
+std::optional<int64_t> getRoot(CollectiveOpInterface op);
 
 /// Builds the same collective over another input and destination; `async` gives it a token. On
 /// tensors its result has the type of `op`'s, on memrefs it has none. `dest` may be null on

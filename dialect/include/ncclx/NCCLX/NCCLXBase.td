@@ -45,7 +45,8 @@ class NCCLX_Op<string mnemonic, list<Trait> traits = []> : Op<NCCLX_Dialect, mne
 //===--- Attributes -------------------------------------------------------===//
 
 def NCCLX_ReductionKind : I32EnumAttr<"ReductionKind", "How two elements become one", [
-    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Min", 1, "min">, I32EnumAttrCase<"Max", 2, "max">]> {
+    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Min", 1, "min">, I32EnumAttrCase<"Max", 2, "max">,
+    I32EnumAttrCase<"Prod", 3, "prod">, I32EnumAttrCase<"Avg", 4, "avg">]> {
   let cppNamespace = "::mlir::ncclx";
   let genSpecializedAttr = 0;
 }
@@ -53,14 +54,15 @@ def NCCLX_ReductionKindAttr : EnumAttr<NCCLX_Dialect, NCCLX_ReductionKind, "redu
 
 def NCCLX_ReductionOrder : I32EnumAttr<"ReductionOrder", "In which order the members are reduced", [
     I32EnumAttrCase<"Any", 0, "any">, I32EnumAttrCase<"Rank", 1, "rank">,
-    I32EnumAttrCase<"Ring", 2, "ring">]> {
+    I32EnumAttrCase<"Ring", 2, "ring">, I32EnumAttrCase<"Tree", 3, "tree">]> {
   let cppNamespace = "::mlir::ncclx";
   let genSpecializedAttr = 0;
 }
 def NCCLX_ReductionOrderAttr : EnumAttr<NCCLX_Dialect, NCCLX_ReductionOrder, "order">;
 
 def NCCLX_Algorithm : I32EnumAttr<"Algorithm", "How a collective is carried out", [
-    I32EnumAttrCase<"Direct", 0, "direct">, I32EnumAttrCase<"Ring", 1, "ring">]> {
+    I32EnumAttrCase<"Direct", 0, "direct">, I32EnumAttrCase<"Ring", 1, "ring">,
+    I32EnumAttrCase<"Bruck", 2, "bruck">, I32EnumAttrCase<"Binomial", 3, "binomial">]> {
   let cppNamespace = "::mlir::ncclx";
   let genSpecializedAttr = 0;
 }

@@ -24,16 +24,7 @@ def NCCLX_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "getAlgorithm">,
     InterfaceMethod<"Asks for an algorithm.", "void", "setAlgorithm", (ins "::mlir::ncclx::Algorithm":$a),
       [{ $_op.setAlgorithmAttr(::mlir::ncclx::AlgorithmAttr::get($_op.getContext(), a)); }]>,
-    InterfaceMethod<[{
-        Checks what depends on the number of members. Called from verifySymbolUses with the grid found.
-      }], "::llvm::LogicalResult", "verifyGroup", (ins "int64_t":$numMembers), "",
-      [{ return ::mlir::success(); }]>,
-    InterfaceMethod<"Whether elements of different ranks are combined.", "bool", "isReduction", (ins), "",
-      [{ return false; }]>,
-    InterfaceMethod<[{
-        The dimension in which member i's contribution is a slice of the result, or nothing: the collective
-        can then not be awaited by chunk.
-      }], "::std::optional<int64_t>", "getChunkDim", (ins), "", [{ return std::nullopt; }]>,
+    InterfaceMethod<"Who sends which box of its input to whom.", "::mlir::ncclx::Dataflow", "getDataflow">,
   ];
   let extraSharedClassDeclaration = [{
     /// The type of what this rank contributes.
@@ -45,6 +36,11 @@ def NCCLX_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
       ::mlir::Value v = $_op.getResult() ? ::mlir::Value($_op.getResult()) : ::mlir::Value($_op.getDest());
       return ::mlir::cast<::mlir::ShapedType>(v.getType());
     }
+    /// Whether elements of different ranks are combined.
+    bool isReduction() { return $_op.getDataflow().combines; }
+    /// The dimension in which member i's contribution is a slice of every member's result, or
+    /// nothing: the collective can then not be awaited by chunk.
+    ::std::optional<int64_t> getChunkDim() { return $_op.getDataflow().getChunkDim(); }
     ::mlir::Type getElementType() { return getInputType().getElementType(); }
     /// Whether the op works on memrefs.
     bool isBufferForm() { return ::mlir::isa<::mlir::BaseMemRefType>($_op.getInput().getType()); }

@@ -45,10 +45,11 @@ def NCCLX_GridOp : NCCLX_Op<"grid", [Symbol]> {
 
 //===--- Collectives ------------------------------------------------------===//
 
-// The five collectives differ in `params` and in `words`, the middle of their syntax.
+// The collectives differ in `params`, in `words`, the middle of their syntax, and in their dataflow,
+// from which their rules, their meaning and their lowering follow.
 class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
     : NCCLX_Op<mnemonic, [AttrSizedResultSegments, NCCLX_Effects, NCCLX_SymbolUser,
-        DeclareOpInterfaceMethods<NCCLX_CollectiveOpInterface, ["verifyGroup"]>]> {
+        DeclareOpInterfaceMethods<NCCLX_CollectiveOpInterface>]> {
   let arguments = !con((ins NCCLX_Data:$input), params, // collective C1, C2
     (ins FlatSymbolRefAttr:$grid,                       // collective C7
          StrArrayAttr:$axes,                            // collective C6, C7
@@ -65,6 +66,7 @@ class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
         ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
       getCollectiveEffects(*this, effects);
     }
+    ::llvm::LogicalResult $cppClass::verify() { return verifyCollective(*this); }
     ::llvm::LogicalResult $cppClass::verifySymbolUses(::mlir::SymbolTableCollection &tables) {
       return verifyCollectiveSymbols(*this, tables);
     }
@@ -74,8 +76,12 @@ class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
 // Kind, accumulation type and order are always written: there is no default. (An enum attribute prints a space
 // before itself: hence the empty literals.)
 defvar NCCLX_reductionParams = (ins
-  NCCLX_ReductionKindAttr:$kind, TypeAttr:$accumulate, NCCLX_ReductionOrderAttr:$order); // reduction C1
-defvar NCCLX_reductionWords = "`` $kind `accumulate` $accumulate `order` `` $order ";
+  NCCLX_ReductionKindAttr:$kind, OptionalAttr<F64Attr>:$scale,       // reduction C2
+  TypeAttr:$accumulate, NCCLX_ReductionOrderAttr:$order);            // reduction C1
+defvar NCCLX_reductionWords = "`` $kind (`scale` $scale^)? `accumulate` $accumulate `order` `` $order ";
+// The root's coordinates on the listed axes.
+defvar NCCLX_rootParams = (ins DenseI64ArrayAttr:$root);             // root C1
+defvar NCCLX_rootWords = "`root` $root ";
 
 def NCCLX_AllGatherOp : NCCLX_CollectiveOp<"all_gather", (ins I64Attr:$dim), "`dim` $dim "> {
   let summary = "Gather the slices of all members on every member";
@@ -93,7 +99,6 @@ def NCCLX_AllGatherOp : NCCLX_CollectiveOp<"all_gather", (ins I64Attr:$dim), "`d
     The size N need not be a multiple of the n members: each contributes c = ceil(N/n) rows, of which member
     r's are rows [r*c, min((r+1)*c, N)) of the result; rows behind those are padding and not read.
   }];
-  let extraClassDeclaration = "std::optional<int64_t> getChunkDim() { return getDim(); }";
 }
 
 def NCCLX_ReduceScatterOp : NCCLX_CollectiveOp<"reduce_scatter",
@@ -112,7 +117,6 @@ def NCCLX_ReduceScatterOp : NCCLX_CollectiveOp<"reduce_scatter",
     Uneven sizes are cut as in `all_gather`; padding rows of the result are unspecified. The order of
     reduction is part of the meaning: see `order` in SPEC.md.
   }];
-  let extraClassDeclaration = "bool isReduction() { return true; }";
 }
 
 def NCCLX_AllReduceOp : NCCLX_CollectiveOp<"all_reduce", NCCLX_reductionParams, NCCLX_reductionWords> {
@@ -128,7 +132,6 @@ def NCCLX_AllReduceOp : NCCLX_CollectiveOp<"all_reduce", NCCLX_reductionParams, 
     ```
     The destination may be the input itself. All members get the same bits.
   }];
-  let extraClassDeclaration = "bool isReduction() { return true; }";
 }
 
 def NCCLX_AllToAllOp : NCCLX_CollectiveOp<"all_to_all", (ins I64Attr:$split, I64Attr:$concat),
@@ -147,7 +150,6 @@ def NCCLX_AllToAllOp : NCCLX_CollectiveOp<"all_to_all", (ins I64Attr:$split, I64
     member 2: [c0 c1 c2]             [a2 b2 c2]
     ```
   }];
-  let extraClassDeclaration = "std::optional<int64_t> getChunkDim() { return getConcat(); }";
 }
 
 def NCCLX_PermuteOp : NCCLX_CollectiveOp<"permute",
@@ -175,6 +177,106 @@ def NCCLX_PermuteOp : NCCLX_CollectiveOp<"permute",
     /// The member that `member` sends to in a group of `numMembers`, or nothing.
     std::optional<int64_t> getTarget(int64_t member, int64_t numMembers);
   }];
+}
+
+def NCCLX_AllToAllVOp : NCCLX_CollectiveOp<"all_to_all_v", (ins I64Attr:$dim, I64ElementsAttr:$counts), // all_to_all_v C1, C2
+    "`dim` $dim `counts` $counts "> {
+  let summary = "Send a different number of rows to each member";
+  let description = [{
+    Member i sends `counts[i][j]` rows of `dim` to member j. In the input they stand in the order of the
+    receivers, in the result in the order of the senders, without gaps. Rows behind the last are not read in an
+    input, and zeros in a result.
+
+    ```mlir
+    %r = ncclx.all_to_all_v %a dim 0 counts dense<[[1, 0], [2, 3]]> : tensor<2x2xi64> over @g["ep"]
+         : tensor<5x8xf32> -> tensor<3x8xf32>
+    ```
+    ```
+    member 0: [a0 . . . .]              [a0 b0 b1]
+    member 1: [b0 b1 b2 b3 b4]    ->    [b2 b3 b4]
+    ```
+  }];
+}
+
+def NCCLX_BroadcastOp : NCCLX_CollectiveOp<"broadcast", NCCLX_rootParams, NCCLX_rootWords> {
+  let summary = "Send the root's input to every member";
+  let description = [{
+    The root is named by its coordinates on the listed axes. The inputs of the others go nowhere.
+
+    ```mlir
+    %r = ncclx.broadcast %a root [1] over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ```
+    ```
+    member 0: [a]             [b]
+    member 1: [b]      ->     [b]
+    member 2: [c]             [b]
+    ```
+  }];
+}
+
+def NCCLX_ReduceOp : NCCLX_CollectiveOp<"reduce", !con(NCCLX_rootParams, NCCLX_reductionParams),
+    !strconcat(NCCLX_rootWords, NCCLX_reductionWords)> {
+  let summary = "Reduce the inputs of all members on the root";
+  let description = [{
+    The others get zeros.
+
+    ```mlir
+    %r = ncclx.reduce %a root [1] sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+    ```
+    ```
+    member 0: [a]             [0]
+    member 1: [b]      ->     [a+b+c]
+    member 2: [c]             [0]
+    ```
+  }];
+}
+
+def NCCLX_GatherOp : NCCLX_CollectiveOp<"gather", !con((ins I64Attr:$dim), NCCLX_rootParams),
+    !strconcat("`dim` $dim ", NCCLX_rootWords)> {
+  let summary = "Gather the slices of all members on the root";
+  let description = [{
+    The slices are those of `all_gather`; the others get zeros.
+
+    ```mlir
+    %r = ncclx.gather %a dim 0 root [1] over @g["tp"] : tensor<4x8xf32> -> tensor<12x8xf32>
+    ```
+    ```
+    member 0: [a]             [0 0 0]
+    member 1: [b]      ->     [a b c]
+    member 2: [c]             [0 0 0]
+    ```
+  }];
+}
+
+def NCCLX_ScatterOp : NCCLX_CollectiveOp<"scatter", !con((ins I64Attr:$dim), NCCLX_rootParams),
+    !strconcat("`dim` $dim ", NCCLX_rootWords)> {
+  let summary = "Give each member its slice of the root's input";
+  let description = [{
+    The slices are those of `reduce_scatter`. The inputs of the others go nowhere.
+
+    ```mlir
+    %r = ncclx.scatter %a dim 0 root [1] over @g["tp"] : tensor<12x8xf32> -> tensor<4x8xf32>
+    ```
+    ```
+    member 0: [a0 a1 a2]             [b0]
+    member 1: [b0 b1 b2]      ->     [b1]
+    member 2: [c0 c1 c2]             [b2]
+    ```
+  }];
+}
+
+def NCCLX_BarrierOp : NCCLX_Op<"barrier", [NCCLX_Effects, NCCLX_SymbolUser]> {
+  let summary = "Wait until every member has come here";
+  let description = [{
+    No data moves. What a member did before it has happened before anything that another does behind it.
+
+    ```mlir
+    ncclx.barrier over @g["tp"]
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$grid, StrArrayAttr:$axes); // barrier C1
+  let assemblyFormat = "`over` $grid `` $axes attr-dict";
+  let hasVerifier = 1;
 }
 
 //===--- Asynchrony, on tensors -------------------------------------------===//

@@ -5,6 +5,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "ncclx/CTran/CTran.h"
+#include "ncclx/NCCLX/NCCLX.h"
+
+#include <optional>
+#include <string>
 
 namespace mlir::func {
 class FuncDialect;
@@ -17,6 +21,13 @@ class MemRefDialect;
 }
 
 namespace mlir::ncclx {
+
+/// Why `algorithm` cannot carry `op`, or nothing if it can.
+std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm);
+
+/// The order in which `algorithm` reduces.
+ReductionOrder orderOf(Algorithm algorithm);
+
 #define GEN_PASS_DECL
 #include "ncclx/Conversion/Passes.h.inc"
 #define GEN_PASS_REGISTRATION

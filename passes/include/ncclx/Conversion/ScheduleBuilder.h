@@ -13,6 +13,8 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <optional>
+
 namespace mlir::ctran {
 
 /// How bytes reach a peer, and which lanes carry the ops of one collective.
@@ -22,6 +24,14 @@ struct Carrier {
   bool loadStore = true;
   /// Index of the lanes; collectives that are in flight together take different ones.
   int64_t index = 0;
+};
+
+/// How a `reduce` combines its operands; `scale` and `divide` as the op has them.
+struct Combination {
+  ReduceKind kind = ReduceKind::Sum;
+  Type accumulate;
+  std::optional<double> scale = std::nullopt;
+  std::optional<int64_t> divide = std::nullopt;
 };
 
 /// A coordinate for some of the grid's axes; the others are the own ones.
@@ -45,6 +55,13 @@ public:
   Value sub(Value a, Value b);
   Value sub(Value a, int64_t b) { return sub(a, constant(b)); }
   Value rem(Value a, int64_t b);
+  Value mul(Value a, int64_t b);
+  Value div(Value a, int64_t b);
+  Value min(Value a, Value b);
+  // Conditions.
+  Value equal(Value a, Value b);
+  Value less(Value a, Value b);
+  Value both(Value a, Value b);
 
   // Ranks.
   Value own(unsigned axis);
@@ -64,8 +81,12 @@ public:
   Value reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                 bool resident = false, std::optional<int64_t> extent = std::nullopt);
   Value range(Value window, ValueRange indices = {});
-  /// The boxes [0, count) of the first dimension; in a reduce, all the boxes below them in order.
-  Value interval(Value window, int64_t count);
+  /// The boxes [first, first + count) of the first dimension; in a reduce, all the boxes below them
+  /// in order.
+  Value interval(Value window, Value first, Value count);
+  Value interval(Value window, int64_t count) {
+    return interval(window, constant(0), constant(count));
+  }
   Value slot(Value slots, ValueRange indices = {});
   /// The slots [0, count) of the first dimension and all below them.
   Value slotInterval(Value slots, int64_t count);
@@ -82,7 +103,7 @@ public:
   LaneRef reduceLane() { return {LaneKind::SM, carrier.index}; }
   Value copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane,
              StringRef note);
-  Value reduce(ReduceKind kind, Type accumulate, ValueRange sources, Value dest, ValueRange after,
+  Value reduce(const Combination &how, ValueRange sources, Value dest, ValueRange after,
                StringRef note);
   Value signal(Value slot, ValueRange after, LaneRef lane, StringRef note);
   Value wait(Value slot, Value value, ValueRange after, LaneRef lane, StringRef note);
@@ -108,12 +129,23 @@ public:
              llvm::function_ref<Value(Value iv, Value token)> body);
   Value loop(Value lower, Value upper, Value token,
              llvm::function_ref<Value(Value iv, Value token)> body);
+  /// for d = 1, 2, 4, ... below n, or the other way round: token = body(d, number of the round,
+  /// token).
+  Value doubling(int64_t n, Value token,
+                 llvm::function_ref<Value(Value d, Value round, Value token)> body);
+  Value halving(int64_t n, Value token,
+                llvm::function_ref<Value(Value d, Value round, Value token)> body);
+  /// A token made by `then` where the condition holds, else by `otherwise`.
+  Value branch(Value condition, llvm::function_ref<Value()> then,
+               llvm::function_ref<Value()> otherwise);
   /// The same for every other member of the group along `axes`: body(its coordinates, token).
   Value forEachPeer(ArrayRef<unsigned> axes, Value token,
                     llvm::function_ref<Value(const Point &peer, Value token)> body);
 
 private:
   Value laneIndex(LaneRef lane);
+  Value rounds(Value first, int64_t count, Value token, llvm::function_ref<Value(Value d)> next,
+               llvm::function_ref<Value(Value d, Value round, Value token)> body);
   StringAttr str(StringRef text) {
     return text.empty() ? StringAttr() : builder.getStringAttr(text);
   }

@@ -20,9 +20,6 @@ struct SelectionTarget {
   bool loadStore = true; ///< peers' memory is reached by load and store
 };
 
-/// Why `algorithm` cannot carry `op`, or nothing if it can.
-std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm);
-
 /// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
 /// once: the simulated time of the schedule that the algorithm writes. Fails, with an error at the
 /// op, where the schedule cannot be built or simulated. The op has static shapes; its algorithm

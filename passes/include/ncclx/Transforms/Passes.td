@@ -23,6 +23,29 @@ def VerifyLegality : Pass<"ncclx-verify-legality", "ModuleOp"> {
   }];
 }
 
+def SimplifyCollectives : Pass<"ncclx-simplify-collectives", "ModuleOp"> {
+  let summary = "Replace collectives by cheaper ones that mean the same, bit for bit";
+  let description = [{
+    On tensors, outside `ncclx.start`:
+    - over a group of one, the result is the input (unless elements are scaled, or some get zeros);
+    - what moves a splat constant gives a splat constant;
+    - reduce_scatter then all_gather, and reduce then broadcast, are an all_reduce, where the order of the
+      reduction does not depend on who holds what (`any`, `rank`);
+    - scatter then all_gather is a broadcast; shifts add up.
+
+    Before:
+    ```mlir
+    %s = ncclx.reduce_scatter %a dim 0 sum accumulate f32 order any over @g["tp"] : tensor<8xf32> -> tensor<2xf32>
+    %r = ncclx.all_gather %s dim 0 over @g["tp"] : tensor<2xf32> -> tensor<8xf32>
+    ```
+    After:
+    ```mlir
+    %r = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<8xf32> -> tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def MaterializeDestinations : Pass<"ncclx-materialize-destinations", "ModuleOp"> {
   let summary = "Give every collective on tensors an explicit destination";
   let description = [{

@@ -66,7 +66,7 @@ SmallVector<Value> ctran::pointOf(ScheduleBuilder &s, ArrayRef<unsigned> axes, c
 Value ctran::memberNumber(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
   Value number = s.constant(0);
   for (unsigned axis : axes) {
-    number = arith::MulIOp::create(s.builder, s.loc, number, s.constant(s.size(axis)));
+    number = s.mul(number, s.size(axis));
     number = s.add(number,
                    CoordValueOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis)));
   }
@@ -82,29 +82,133 @@ SmallVector<Value> ctran::joined(ValueRange a, ValueRange b) {
 }
 
 Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c) {
-  switch (c.kind) {
-  case CollectiveSpec::Kind::AllGather: {
-    int64_t extent = c.outType.getDimSize(c.dim);
-    auto dims = chunkDims(s, c.axes, extent);
-    return {s.reindex(c.in, c.dim, dims, /*resident=*/true, extent), s.reindex(c.out, c.dim, dims)};
-  }
-  case CollectiveSpec::Kind::ReduceScatter: {
-    int64_t extent = c.inType.getDimSize(c.dim);
-    auto dims = chunkDims(s, c.axes, extent);
-    return {s.reindex(c.in, c.dim, dims), s.reindex(c.out, c.dim, dims, /*resident=*/true, extent)};
-  }
-  case CollectiveSpec::Kind::AllReduce: {
-    SmallVector<DimAttr> dims;
-    for (unsigned axis : c.axes)
-      dims.push_back(s.boundDim(axis, Cut::Balanced, flatGranule(c.inType)));
-    Value in = s.reindex(c.in, std::nullopt, dims);
-    return {in, c.in == c.out ? in : s.reindex(c.out, std::nullopt, dims)};
-  }
-  case CollectiveSpec::Kind::AllToAll:
-    return {s.reindex(c.in, c.dim, chunkDims(s, c.axes, c.inType.getDimSize(c.dim))),
-            s.reindex(c.out, c.concatDim, chunkDims(s, c.axes, c.outType.getDimSize(c.concatDim)))};
-  case CollectiveSpec::Kind::Permute:
+  const ncclx::Dataflow &flow = c.flow;
+  auto cut = [&](Value window, MemRefType type, int64_t dim) {
+    return s.reindex(window, dim, chunkDims(s, c.axes, type.getDimSize(dim)));
+  };
+  auto shard = [&](Value window, MemRefType whole, int64_t dim) {
+    int64_t extent = whole.getDimSize(dim);
+    return s.reindex(window, dim, chunkDims(s, c.axes, extent), /*resident=*/true, extent);
+  };
+  if (flow.inCut && flow.outCut)
+    return {cut(c.in, c.inType, *flow.inCut), cut(c.out, c.outType, *flow.outCut)};
+  if (flow.outCut)
+    return {shard(c.in, c.outType, *flow.outCut), cut(c.out, c.outType, *flow.outCut)};
+  if (flow.inCut)
+    return {cut(c.in, c.inType, *flow.inCut), shard(c.out, c.inType, *flow.inCut)};
+  if (!flow.combines || flow.route != ncclx::Dataflow::Route::All)
     return {c.in, c.out};
-  }
-  llvm_unreachable("all kinds are handled");
+  SmallVector<DimAttr> dims;
+  for (unsigned axis : c.axes)
+    dims.push_back(s.boundDim(axis, Cut::Balanced, flatGranule(c.inType)));
+  Value in = s.reindex(c.in, std::nullopt, dims);
+  return {in, c.in == c.out ? in : s.reindex(c.out, std::nullopt, dims)};
 }
+
+/// Whether the views of `c` have the group's dimensions.
+static bool areCut(const CollectiveSpec &c) {
+  return c.flow.inCut || c.flow.outCut ||
+         (c.flow.combines && c.flow.route == ncclx::Dataflow::Route::All);
+}
+
+Value ctran::inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to) {
+  if (!areCut(c))
+    return s.range(view);
+  bool shard = c.flow.outCut && !c.flow.inCut;
+  return s.range(view, shard ? ownPoint(s, c.axes) : pointOf(s, c.axes, to));
+}
+
+Value ctran::outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at) {
+  if (!areCut(c))
+    return s.range(view);
+  return s.range(view, c.flow.outCut ? ownPoint(s, c.axes) : pointOf(s, c.axes, at));
+}
+
+Value ctran::demandExchanged(ScheduleBuilder &s, const CollectiveSpec &c, Value out,
+                             ValueRange ready) {
+  if (!c.flow.inCut)
+    return s.sink(s.range(out), c.name, {}, {}, ready);
+  auto holds = [&](const Point &from, Value before) {
+    SmallVector<Value> at = pointOf(s, c.axes, from), label = at;
+    llvm::append_range(label, ownPoint(s, c.axes));
+    return s.sink(s.range(out, at), c.name, label, {}, joined(ready, before));
+  };
+  Value peers = s.forEachPeer(c.axes, ready.front(),
+                              [&](const Point &p, Value before) { return holds(p, before); });
+  return holds(Point(), peers);
+}
+
+Value ctran::slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef name, int64_t slots,
+                        int64_t capacity) {
+  Value window = s.scratch((c.name + "." + name).str(),
+                           MemRefType::get({slots * capacity}, c.inType.getElementType()));
+  return s.reindex(window, std::nullopt, s.freeDim(slots, std::max<int64_t>(1, capacity)));
+}
+
+int64_t ctran::capacityOf(ScheduleBuilder &s, const CollectiveSpec &c) {
+  int64_t members = c.groupSize(s);
+  if (c.flow.inCut)
+    return pieceCapacity(c.inType, *c.flow.inCut, members, 1);
+  if (c.flow.outCut)
+    return pieceCapacity(c.outType, *c.flow.outCut, members, 1);
+  if (areCut(c))
+    return pieceCapacity(c.inType, std::nullopt, members, flatGranule(c.inType));
+  return c.inType.getNumElements();
+}
+
+bool ctran::prescale(ScheduleBuilder &s, CollectiveSpec &c, Views &views, Value &start) {
+  if (!c.combination.scale)
+    return false;
+  Combination scaled = {c.combination.kind, c.combination.accumulate, c.combination.scale};
+  bool inPlace = c.in == c.out;
+  Value in = views.in;
+  c.in = s.scratch(c.name + ".scaled", c.inType);
+  views.in = makeViews(s, c).in;
+  start = s.reduce(scaled, s.range(in), s.range(views.in), start, "scale");
+  if (inPlace)
+    c.outFree = joined(c.outFree, start);
+  c.combination.scale = std::nullopt;
+  return true;
+}
+
+//===--- members by number ------------------------------------------------------------------===//
+
+Members::Members(ScheduleBuilder &s, ArrayRef<unsigned> axes) : s(s), axes(axes), n(1) {
+  for (unsigned axis : axes)
+    n *= s.size(axis);
+  me = memberNumber(s, axes);
+}
+
+Value Members::partner(ArrayRef<std::pair<int64_t, int64_t>> pairs) {
+  Value result = s.constant(-1);
+  for (auto [first, second] : pairs)
+    result = arith::SelectOp::create(s.builder, s.loc, s.equal(me, s.constant(first)),
+                                     s.constant(second), result);
+  return result;
+}
+
+SmallVector<Value> Members::point(Value member) {
+  SmallVector<Value> at(axes.size());
+  for (size_t i = axes.size(); i-- > 0;) {
+    at[i] = s.rem(member, s.size(axes[i]));
+    member = s.div(member, s.size(axes[i]));
+  }
+  return at;
+}
+
+Value Members::at(Value memory, Value member) {
+  SmallVector<Value> coordinates = point(member);
+  Value rank = s.constant(0);
+  for (unsigned axis = 0, e = s.program.getGrid().size(); axis != e; ++axis) {
+    auto listed = llvm::find(axes, axis);
+    Value c = listed == axes.end()
+                  ? CoordValueOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis))
+                        .getResult()
+                  : coordinates[listed - axes.begin()];
+    rank = s.add(s.mul(rank, s.size(axis)), c);
+  }
+  return PeerViewOp::create(s.builder, s.loc, memory.getType(), memory, ValueRange(), rank);
+}
+
+Value Members::plus(Value member, Value by) { return s.rem(s.add(member, by), n); }
+Value Members::minus(Value member, Value by) { return s.rem(s.sub(s.add(member, n), by), n); }

@@ -9,6 +9,7 @@
 #define NCCLX_LIB_CONVERSION_ALGORITHMS_H
 
 #include "ncclx/Conversion/ScheduleBuilder.h"
+#include "ncclx/NCCLX/NCCLX.h"
 
 #include <functional>
 #include <string>
@@ -16,24 +17,29 @@
 namespace mlir::ctran {
 
 struct CollectiveSpec {
-  enum class Kind { AllGather, ReduceScatter, AllReduce, AllToAll, Permute };
-  Kind kind;
+  ncclx::Dataflow flow;       ///< who sends which box to whom
   std::string name;           ///< "c0": prefix of windows, slots and of the value's name
   SmallVector<unsigned> axes; ///< the group: ranks that agree on all other axes, row-major
   Value in, out;              ///< whole windows; the same value when in place
   MemRefType inType, outType;
-  int64_t dim = 0;       ///< gathered, scattered or split dimension
-  int64_t concatDim = 0; ///< all_to_all
-  int64_t shift = 0;     ///< permute: data moves from x to x + shift along axes[0]
+  int64_t root = 0;  ///< the root's number in the group
+  int64_t shift = 0; ///< permute: data moves from x to x + shift along axes[0]
   SmallVector<std::pair<int64_t, int64_t>> pairs; ///< permute: (source, target) instead of a shift
-  /// permute by pairs: writes a kernel that fills the output with zeros; gives its token.
+  /// Where a member may get nothing: writes a kernel that fills the output with zeros; gives its
+  /// token. Null for a permute by a shift.
   std::function<Value(ScheduleBuilder &, ValueRange after)> zero;
-  ReduceKind reduce = ReduceKind::Sum;
-  Type accumulate;
+  /// The whole reduction, in one step over all members' elements.
+  Combination combination;
   SmallVector<Value> inReady; ///< the input holds its value after these
   SmallVector<Value> outFree; ///< the output may be overwritten after these
 
   int64_t groupSize(ScheduleBuilder &s) const;
+  /// Of one of several steps that combine partial results: neither scales nor divides.
+  Combination step() const { return {combination.kind, combination.accumulate}; }
+  /// Of the last of them.
+  Combination lastStep() const {
+    return {combination.kind, combination.accumulate, std::nullopt, combination.divide};
+  }
 };
 
 /// A collective whose ops have been written up to the point where only waiting is left.
@@ -56,6 +62,16 @@ InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringPermute(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Direct, between the root and every other member.
+InFlight directRooted(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Direct, with as many rows from each to each as the counts say.
+InFlight directCounts(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Bruck: ceil(log2 n) rounds along one axis, each over twice the distance of the one before.
+InFlight emitBruck(ScheduleBuilder &s, const CollectiveSpec &c);
+/// No rank gets past it before all members have done what is `before` it; gives the token.
+Value emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, ValueRange before);
+/// Binomial: a tree from or to the root, ceil(log2 n) deep.
+InFlight emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Elements of a scratch slot that holds the largest piece of `type` cut along `dim` (nothing: its
 /// elements in row-major order) among `members`.
@@ -72,11 +88,59 @@ Value memberNumber(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 /// `a` and those of `b` that it lacks.
 SmallVector<Value> joined(ValueRange a, ValueRange b);
 
+/// Numbers that depend on the own place in the group: they make a program asymmetric.
+class Members {
+public:
+  Members(ScheduleBuilder &s, ArrayRef<unsigned> axes);
+  Value own() { return me; }
+  int64_t size() { return n; }
+  /// The second of the pair whose first is this member, or -1.
+  Value partner(ArrayRef<std::pair<int64_t, int64_t>> pairs);
+  /// Coordinates of a member on the group's axes, as numbers.
+  SmallVector<Value> point(Value member);
+  /// A view of `memory` at the member of the own group.
+  Value at(Value memory, Value member);
+  /// member + by and member - by, which may be negative, modulo the group's size.
+  Value plus(Value member, Value by);
+  Value minus(Value member, Value by);
+
+private:
+  ScheduleBuilder &s;
+  SmallVector<unsigned> axes;
+  int64_t n;
+  Value me;
+};
+
 /// The views of input and output in which the collective's boxes have names.
 struct Views {
   Value in, out;
 };
 Views makeViews(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// The boxes of a collective in these views: of the own input the one that `to` gets, and of a
+/// member's output the one that this member fills.
+Value inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to);
+Value outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at);
+
+/// Demands what an all_gather or all_to_all leaves in the view `out`; gives the token.
+Value demandExchanged(ScheduleBuilder &s, const CollectiveSpec &c, Value out, ValueRange ready);
+
+/// Of a rooted collective: says what the members contribute, and demands what it leaves in `out`,
+/// at the root alone where it alone gets something (stands then where only the root comes).
+Value sourceRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Members &members);
+Value demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Members &members,
+                   ValueRange ready);
+
+/// Scratch of `slots` slots along one free dimension, each with room for `capacity` elements.
+Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef name, int64_t slots,
+                 int64_t capacity);
+/// Elements of the largest piece that the group's cut makes of the larger of input and output.
+int64_t capacityOf(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// For algorithms that combine partial results: where operands are scaled, a scaled copy of the
+/// input takes its place in `c` and `views`. `start` stands before it and is then its token; gives
+/// whether there is one.
+bool prescale(ScheduleBuilder &s, CollectiveSpec &c, Views &views, Value &start);
 
 } // namespace mlir::ctran
 #endif // NCCLX_LIB_CONVERSION_ALGORITHMS_H

@@ -17,9 +17,9 @@ namespace {
 /// member's output in which it arrives.
 struct Boxes {
   std::function<Value(const Point &peer)> source;
-  std::function<Value(Value view)> dest;
-  Value out;            ///< the view that members write
-  bool keepsOwn = true; ///< the own piece is copied, too
+  std::function<Value(Value view)> dest; ///< in the view of its memory
+  Value out;                             ///< the view that members write
+  bool keepsOwn = true;                  ///< the own piece is copied, too
 };
 
 /// An exchange of which only the arrivals are still to be awaited.
@@ -94,96 +94,109 @@ Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value
   Value here = arriveAll(s, e, start);
   flight.inFree = e.sent;
   flight.others.push_back(e.told);
-  return s.reduce(c.reduce, c.accumulate, s.interval(parts, s.size(c.axes.front())), dest,
+  return s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), dest,
                   joined(here, c.outFree), "reduce");
 }
 
 } // namespace
 
-InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
-  using Kind = CollectiveSpec::Kind;
-  if (c.kind == Kind::Permute && c.zero)
-    return permutePairs(s, c);
-  Views v = makeViews(s, c);
+Value ctran::emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes,
+                         ValueRange before) {
+  SmallVector<DimAttr> dims;
+  for (unsigned axis : axes)
+    dims.push_back(s.boundDim(axis));
+  Value here = s.slots(name, dims, 1);
+  Value told = s.forEachPeer(axes, before.front(), [&](const Point &peer, Value) {
+    return s.signal(s.slot(s.at(here, peer), ownPoint(s, axes)), before, s.controlLane(), "here");
+  });
+  return s.forEachPeer(axes, told, [&](const Point &peer, Value last) {
+    return s.wait(s.slot(here, pointOf(s, axes, peer)), s.constant(1), joined(told, last),
+                  s.controlLane(), "await all");
+  });
+}
+
+/// all_gather and all_to_all: one exchange, straight into the outputs.
+static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v) {
+  bool shard = !c.flow.inCut;
+  SmallVector<Value> own = ownPoint(s, c.axes);
+  Value start = s.source(shard ? s.range(v.in, own) : s.range(v.in), c.name, own, {}, c.inReady);
+  Boxes boxes{[&](const Point &peer) { return inputBox(s, c, v.in, peer); },
+              [&](Value view) { return outputBox(s, c, view, Point()); }, v.out};
+  Exchange e = exchange(s, c.name, c.axes, boxes, start, c.outFree);
+  InFlight flight;
+  flight.inFree = e.sent;
+  flight.others.push_back(e.told);
+  flight.chunk = [s, e](ArrayRef<int64_t> member) mutable {
+    SmallVector<Value> at;
+    for (int64_t i : member)
+      at.push_back(s.constant(i));
+    return s.arrive(s.slot(e.data, at), s.constant(1), {}, "await chunk");
+  };
+  flight.finish = [s, e, c, v, start]() mutable -> SmallVector<Value> {
+    Value ready = arriveAll(s, e, start);
+    return joined(ready, demandExchanged(s, c, v.out, ready));
+  };
+  return flight;
+}
+
+/// A permute by a shift.
+static InFlight directShift(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v) {
+  unsigned axis = c.axes.front();
+  int64_t n = s.size(axis), by = ((c.shift % n) + n) % n;
+  Value start = s.source(s.range(v.in), c.name, ownPoint(s, c.axes), {}, c.inReady);
+  Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, 1);
+  Point to = s.neighbour(axis, by), from = s.neighbour(axis, n - by);
+  InFlight flight;
+  flight.others.push_back(s.ready(s.slot(s.at(rtr, from)), c.outFree, "ready"));
+  Value granted = s.awaitReady(s.slot(rtr), s.constant(1), {}, "await ready");
+  flight.inFree = {s.put(s.range(v.in), s.range(s.at(v.out, to)), s.slot(s.at(data, to)),
+                         {start, granted}, "put")};
+  flight.finish = [s, c, v, data, from]() mutable -> SmallVector<Value> {
+    Value ready = s.arrive(s.slot(data), s.constant(1), {}, "await data");
+    return {ready, s.sink(s.range(v.out), c.name, pointOf(s, c.axes, from), {}, ready)};
+  };
+  return flight;
+}
+
+/// reduce_scatter and all_reduce.
+static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v) {
   InFlight flight;
   SmallVector<Value> own = ownPoint(s, c.axes);
-  auto ownBox = [&](Value view) { return s.range(view, ownPoint(s, c.axes)); };
-  switch (c.kind) {
-  case Kind::AllGather:
-  case Kind::AllToAll: {
-    bool gather = c.kind == Kind::AllGather;
-    Value start = s.source(gather ? s.range(v.in, own) : s.range(v.in), c.name, own, {}, c.inReady);
-    Boxes boxes{[&](const Point &peer) {
-                  return s.range(v.in, gather ? ownPoint(s, c.axes) : pointOf(s, c.axes, peer));
-                },
-                ownBox, v.out};
-    Exchange e = exchange(s, c.name, c.axes, boxes, start, c.outFree);
-    flight.inFree = e.sent;
-    flight.others.push_back(e.told);
-    flight.chunk = [s, e](ArrayRef<int64_t> member) mutable {
-      SmallVector<Value> at;
-      for (int64_t i : member)
-        at.push_back(s.constant(i));
-      return s.arrive(s.slot(e.data, at), s.constant(1), {}, "await chunk");
-    };
-    flight.finish = [s, e, c, v, start, gather]() mutable -> SmallVector<Value> {
-      Value ready = arriveAll(s, e, start);
-      if (gather)
-        return {ready, s.sink(s.range(v.out), c.name, {}, {}, ready)};
-      auto holds = [&](const Point &from, Value before) {
-        SmallVector<Value> at = pointOf(s, c.axes, from), label = at;
-        llvm::append_range(label, ownPoint(s, c.axes));
-        return s.sink(s.range(v.out, at), c.name, label, {}, {ready, before});
-      };
-      Value peers = s.forEachPeer(c.axes, ready, holds);
-      return {ready, holds(Point(), peers)};
-    };
-    return flight;
-  }
-  case Kind::Permute: {
-    unsigned axis = c.axes.front();
-    int64_t n = s.size(axis), by = ((c.shift % n) + n) % n;
-    Value start = s.source(s.range(v.in), c.name, own, {}, c.inReady);
-    Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, 1);
-    Point to = s.neighbour(axis, by), from = s.neighbour(axis, n - by);
-    flight.others.push_back(s.ready(s.slot(s.at(rtr, from)), c.outFree, "ready"));
-    Value granted = s.awaitReady(s.slot(rtr), s.constant(1), {}, "await ready");
-    flight.inFree = {s.put(s.range(v.in), s.range(s.at(v.out, to)), s.slot(s.at(data, to)),
-                           {start, granted}, "put")};
-    flight.finish = [s, c, v, data, from]() mutable -> SmallVector<Value> {
-      Value ready = s.arrive(s.slot(data), s.constant(1), {}, "await data");
-      return {ready, s.sink(s.range(v.out), c.name, pointOf(s, c.axes, from), {}, ready)};
-    };
-    return flight;
-  }
-  case Kind::ReduceScatter: {
-    Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-    int64_t capacity = pieceCapacity(c.inType, c.dim, c.groupSize(s), 1);
-    Value sum = reduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, flight);
+  Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
+  // In place, the sum overwrites a piece that only this rank still needed, and peers' sums
+  // overwrite pieces that have been sent to them: those puts must be complete first.
+  Value sum = reduceScatter(s, c, v.in, s.range(v.out, own), capacityOf(s, c), start, flight);
+  if (c.flow.inCut) {
     flight.others.push_back(s.sink(s.range(v.out, own), c.name, own, c.axes, sum));
     flight.finish = [sum]() -> SmallVector<Value> { return {sum}; };
     return flight;
   }
-  case Kind::AllReduce: {
-    Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-    int64_t capacity = pieceCapacity(c.inType, std::nullopt, c.groupSize(s), flatGranule(c.inType));
-    // In place, the sum overwrites a piece that only this rank still needed, and peers' sums
-    // overwrite pieces that have been sent to them: those puts must be complete first.
-    Value sum = reduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, flight);
-    Boxes boxes{[&](const Point &) { return ownBox(v.out); }, ownBox, v.out, /*keepsOwn=*/false};
-    Exchange e =
-        exchange(s, c.name + ".ag", c.axes, boxes, sum,
-                 c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree));
-    llvm::append_range(flight.others, e.sent);
-    flight.others.push_back(e.told);
-    flight.finish = [s, e, c, v, sum]() mutable -> SmallVector<Value> {
-      SmallVector<Value> ready = joined(sum, arriveAll(s, e, sum));
-      Value demanded = s.sink(s.range(v.out), c.name, {}, c.axes, ready);
-      ready.push_back(demanded);
-      return ready;
-    };
-    return flight;
-  }
-  }
-  llvm_unreachable("all kinds are handled");
+  auto ownBox = [&](Value view) { return s.range(view, ownPoint(s, c.axes)); };
+  Boxes boxes{[&](const Point &) { return ownBox(v.out); }, ownBox, v.out, /*keepsOwn=*/false};
+  Exchange e =
+      exchange(s, c.name + ".ag", c.axes, boxes, sum,
+               c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree));
+  llvm::append_range(flight.others, e.sent);
+  flight.others.push_back(e.told);
+  flight.finish = [s, e, c, v, sum]() mutable -> SmallVector<Value> {
+    SmallVector<Value> ready = joined(sum, arriveAll(s, e, sum));
+    Value demanded = s.sink(s.range(v.out), c.name, {}, c.axes, ready);
+    ready.push_back(demanded);
+    return ready;
+  };
+  return flight;
+}
+
+InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
+  using Route = ncclx::Dataflow::Route;
+  if (c.flow.counts)
+    return directCounts(s, c);
+  if (c.flow.route == Route::FromRoot || c.flow.route == Route::ToRoot)
+    return directRooted(s, c);
+  if (c.flow.route == Route::Listed && c.zero)
+    return permutePairs(s, c);
+  Views v = makeViews(s, c);
+  if (c.flow.route == Route::Listed)
+    return directShift(s, c, v);
+  return c.flow.combines ? directReduction(s, c, v) : directExchange(s, c, v);
 }

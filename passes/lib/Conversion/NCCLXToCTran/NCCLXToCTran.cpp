@@ -24,7 +24,8 @@ using namespace mlir::ncclx;
 namespace {
 
 bool isBarrier(Operation *op) {
-  return isa<CollectiveOpInterface, FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(op) ||
+  return isa<CollectiveOpInterface, BarrierOp, FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(
+             op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
 
@@ -72,6 +73,7 @@ private:
   void finish(Started &s);
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
+  void convertBarrier(BarrierOp op);
   LogicalResult convertKernel(Operation *&op);
   void addCompute(Location loc, StringRef callee, ArrayRef<Value> args, ValueRange reads,
                   ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops, double bytes,
@@ -95,7 +97,7 @@ LogicalResult Converter::check() {
     return function.emitOpError("has several blocks; a schedule is made of one");
   Operation *nested = nullptr;
   function.walk([&](Operation *op) {
-    if (isa<CollectiveOpInterface, FinishOp, FinishChunkOp>(op) && !nested &&
+    if (isa<CollectiveOpInterface, BarrierOp, FinishOp, FinishChunkOp>(op) && !nested &&
         op->getParentOp() != function)
       nested = op;
   });
@@ -106,11 +108,14 @@ LogicalResult Converter::check() {
               "around collectives is not lowered yet";
   for (Operation &op : function.getBody().front()) {
     auto collective = dyn_cast<CollectiveOpInterface>(op);
-    if (!collective)
+    auto barrier = dyn_cast<BarrierOp>(op);
+    if (!collective && !barrier)
       continue;
-    if (!collective.isBufferForm())
+    if (collective && !collective.isBufferForm())
       return op.emitOpError("works on tensors; run ncclx-bufferize first");
-    GridOp its = lookupGrid(collective);
+    GridOp its = collective
+                     ? lookupGrid(collective)
+                     : SymbolTable::lookupNearestSymbolFrom<GridOp>(barrier, barrier.getGridAttr());
     if (grid && its != grid)
       return op.emitOpError("uses grid ")
              << its.getSymNameAttr() << ", but another collective of "
@@ -254,78 +259,81 @@ SmallVector<Value> Converter::freeTokens(Value root) {
 //===--- collectives
 //------------------------------------------------------------------------------===//
 
+static ctran::ReduceKind kindOf(ReductionKind kind) {
+  switch (kind) {
+  case ReductionKind::Sum:
+  case ReductionKind::Avg: // a sum, divided at the end
+    return ctran::ReduceKind::Sum;
+  case ReductionKind::Min:
+    return ctran::ReduceKind::Min;
+  case ReductionKind::Max:
+    return ctran::ReduceKind::Max;
+  case ReductionKind::Prod:
+    return ctran::ReduceKind::Prod;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
 LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
-  using Kind = ctran::CollectiveSpec::Kind;
   StringRef word = op->getName().stripDialect();
   spec.name = (word + "." + std::to_string(numbers[word]++)).str();
   for (auto axis : op.getAxes().getAsRange<StringAttr>())
     spec.axes.push_back(*program.getAxisIndex(axis.getValue()));
   spec.inType = cast<MemRefType>(op.getInputType());
   spec.outType = cast<MemRefType>(op.getOutputType());
-  auto reduction = [&](auto reduce) {
-    spec.reduce = static_cast<ctran::ReduceKind>(reduce.getKind());
-    spec.accumulate = reduce.getAccumulate();
-  };
-  if (auto gather = dyn_cast<AllGatherOp>(*op)) {
-    spec.kind = Kind::AllGather;
-    spec.dim = gather.getDim();
-  } else if (auto scatter = dyn_cast<ReduceScatterOp>(*op)) {
-    spec.kind = Kind::ReduceScatter;
-    spec.dim = scatter.getDim();
-    reduction(scatter);
-  } else if (auto reduce = dyn_cast<AllReduceOp>(*op)) {
-    spec.kind = Kind::AllReduce;
-    reduction(reduce);
-  } else if (auto exchange = dyn_cast<AllToAllOp>(*op)) {
-    spec.kind = Kind::AllToAll;
-    spec.dim = exchange.getSplit();
-    spec.concatDim = exchange.getConcat();
-  } else if (auto permute = dyn_cast<PermuteOp>(*op)) {
-    spec.kind = Kind::Permute;
+  spec.flow = op.getDataflow();
+  spec.root = getRoot(op).value_or(0);
+  if (spec.flow.fillsZeros() || spec.flow.counts) {
+    Value dest = op.getDest();
+    spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
+      return addZero(s, dest, after);
+    };
+  }
+  if (spec.flow.combines) {
+    auto kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+    spec.combination = {kindOf(kind), op->getAttrOfType<TypeAttr>("accumulate").getValue()};
+    if (auto scale = op->getAttrOfType<FloatAttr>("scale"))
+      spec.combination.scale = scale.getValueAsDouble();
+    if (kind == ReductionKind::Avg)
+      spec.combination.divide = getGroupSize(op);
+  }
+  if (auto permute = dyn_cast<PermuteOp>(*op)) {
     if (permute.getShift() && spec.axes.size() != 1)
       return op->emitOpError("shifts along ")
              << spec.axes.size() << " axes at once, which is not lowered yet; a shift along one is";
-    if (!permute.getShift()) {
+    if (permute.getShift()) {
+      spec.shift = *permute.getShift();
+      spec.zero = nullptr;
+    } else {
       ArrayRef<int64_t> flat = *permute.getPairs();
       for (size_t i = 0; i + 1 < flat.size(); i += 2)
         spec.pairs.push_back({flat[i], flat[i + 1]});
-      Value dest = op.getDest();
-      spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
-        return addZero(s, dest, after);
-      };
-      return success();
     }
-    spec.shift = *permute.getShift();
-  } else {
-    return op->emitOpError("is not lowered yet");
   }
   return success();
 }
 
-static LogicalResult checkAlgorithm(CollectiveOpInterface op, const ctran::CollectiveSpec &spec) {
-  using Kind = ctran::CollectiveSpec::Kind;
-  bool ring = op.getAlgorithm() == Algorithm::Ring;
-  if (ring && spec.kind == Kind::Permute && spec.zero)
-    return op->emitOpError("asks for a ring, which carries a shift and not listed pairs");
-  if (ring && spec.axes.size() != 1)
-    return op->emitOpError("asks for a ring over ") << spec.axes.size() << " axes, expected one";
-  if (!op.isReduction())
-    return success();
-  if (ring && spec.accumulate != op.getElementType())
-    return op->emitOpError("asks for a ring that accumulates in ")
-           << spec.accumulate << ", but a ring carries partial results as elements, of type "
-           << op.getElementType() << "; `direct` accumulates in any type";
-  auto order = op->getAttrOfType<ReductionOrderAttr>("order").getValue();
-  if (order != ReductionOrder::Any && order != (ring ? ReductionOrder::Ring : ReductionOrder::Rank))
-    return op->emitOpError("asks for order ")
-           << stringifyReductionOrder(order) << ", but " << (ring ? "a ring" : "direct")
-           << " reduces in order " << (ring ? "ring" : "rank");
-  return success();
+static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
+                            const ctran::CollectiveSpec &spec) {
+  switch (algorithm) {
+  case Algorithm::Direct:
+    return ctran::emitDirect(s, spec);
+  case Algorithm::Ring:
+    return ctran::emitRing(s, spec);
+  case Algorithm::Bruck:
+    return ctran::emitBruck(s, spec);
+  case Algorithm::Binomial:
+    return ctran::emitBinomial(s, spec);
+  }
+  llvm_unreachable("all algorithms are handled");
 }
 
 LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
+  Algorithm algorithm = op.getAlgorithm().value_or(Algorithm::Direct);
+  if (std::optional<std::string> why = whyNot(op, algorithm))
+    return op->emitOpError("asks for ") << stringifyAlgorithm(algorithm) << ", but " << *why;
   auto s = std::make_unique<Started>();
-  if (failed(describe(op, s->spec)) || failed(checkAlgorithm(op, s->spec)))
+  if (failed(describe(op, s->spec)))
     return failure();
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
@@ -333,17 +341,16 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   s->spec.out = buffers[s->outRoot].window;
   s->spec.inReady = readyTokens(s->inRoot);
   s->spec.outFree = freeTokens(s->outRoot);
-  bool ring = op.getAlgorithm() == Algorithm::Ring;
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0};
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   for (unsigned axis : s->spec.axes)
     s->sizes.push_back(program.getAxisSize(axis));
-  s->flight = ring ? ctran::emitRing(builder, s->spec) : ctran::emitDirect(builder, s->spec);
+  s->flight = emit(algorithm, builder, s->spec);
 
   SmallVector<StringAttr> axes(op.getAxes().getAsRange<StringAttr>());
   collectives.push_back(
       ctran::CollectiveAttr::get(b.getContext(), s->spec.name, op->getName().stripDialect(),
-                                 ring ? "ring" : "direct", axes, op.getPayloadBytes()));
+                                 stringifyAlgorithm(algorithm), axes, op.getPayloadBytes()));
   llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
@@ -380,13 +387,34 @@ LogicalResult Converter::convertChunk(FinishChunkOp op) {
     ready = s.flight.chunk(member);
   }
   if (!ready)
-    return op.emitOpError("waits for a chunk of a ring, which is not lowered yet; `direct` is");
+    return op.emitOpError("waits for a chunk that arrives with the whole; `direct` brings each "
+                          "chunk by itself");
   // The view is read after this token, and the whole of the buffer after its own.
   Buffer view;
   view.type = MemRefType();
   view.writers = {ready};
   buffers.insert({op.getResult(), view});
   return success();
+}
+
+// A rank has come when all that it did before is done, and everything behind it follows the others.
+void Converter::convertBarrier(BarrierOp op) {
+  std::string name = "barrier." + std::to_string(numbers["barrier"]++);
+  ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore}, name);
+  SmallVector<unsigned> axes;
+  SmallVector<StringAttr> axisNames(op.getAxes().getAsRange<StringAttr>());
+  for (StringAttr axis : axisNames)
+    axes.push_back(*program.getAxisIndex(axis.getValue()));
+  collectives.push_back(
+      ctran::CollectiveAttr::get(b.getContext(), name, "barrier", "direct", axisNames, 0));
+  SmallVector<Value> before;
+  for (auto &[root, buffer] : buffers)
+    before = ctran::joined(ctran::joined(before, buffer.writers), buffer.readers);
+  if (before.empty())
+    before.push_back(program.getEntry());
+  Value done = ctran::emitBarrier(s, name, axes, before);
+  for (auto &[root, buffer] : buffers)
+    buffer.writers = ctran::joined(buffer.writers, done);
 }
 
 //===--- computation
@@ -426,8 +454,14 @@ Value Converter::addZero(ctran::ScheduleBuilder &s, Value root, ValueRange after
         func::FuncOp::create(outside, s.loc, name, outside.getFunctionType(type, TypeRange()));
     kernel.setPrivate();
     OpBuilder inside = OpBuilder::atBlockBegin(kernel.addEntryBlock());
+    // Not every element type has constants of its own, but each has the bits of an integer.
+    Type element = type.getElementType();
+    Type bits = inside.getIntegerType(element.getIntOrFloatBitWidth());
+    bool plain = isa<Float64Type, Float32Type, Float16Type, BFloat16Type>(element);
     Value zero =
-        arith::ConstantOp::create(inside, s.loc, inside.getZeroAttr(type.getElementType()));
+        arith::ConstantOp::create(inside, s.loc, inside.getZeroAttr(plain ? element : bits));
+    if (zero.getType() != element)
+      zero = UnrealizedConversionCastOp::create(inside, s.loc, element, zero).getResult(0);
     linalg::FillOp::create(inside, s.loc, zero, kernel.getArgument(0));
     func::ReturnOp::create(inside, s.loc);
   }
@@ -535,6 +569,8 @@ LogicalResult Converter::run() {
       done = convertChunk(chunk);
     else if (auto wait = dyn_cast<FinishOp>(op))
       finish(*started[wait.getToken()]);
+    else if (auto barrier = dyn_cast<BarrierOp>(op))
+      convertBarrier(barrier);
     else if (auto call = dyn_cast<CallOp>(op))
       done = convertCall(call);
     else if (!isa<memref::AllocOp, memref::DeallocOp>(op) && !isScaffold(op))

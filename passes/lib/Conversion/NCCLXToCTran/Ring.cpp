@@ -52,8 +52,8 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   // Receive k brings chunk x-k-1; add the own contribution and pass it on.
   sent = s.loop(1, n - 1, sent, [&](Value k, Value before) {
     Value here = s.arrive(s.slot(data), k, {}, "await part");
-    Value sum = s.reduce(c.reduce, c.accumulate, {part(parts, k), chunk(s.add(k, 1))},
-                         part(parts, k), {here, start}, "add own");
+    Value sum = s.reduce(c.step(), {part(parts, k), chunk(s.add(k, 1))}, part(parts, k),
+                         {here, start}, "add own");
     Value passed = send(part(parts, k), s.add(k, 1), s.sub(k, slotsUsed - 1), {sum});
     // The slot is free again when what was in it has been passed on. The token of the put before
     // this one keeps every put's completion on the way to the exit.
@@ -63,8 +63,8 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   Value here = s.arrive(s.slot(data), last, {}, "await part");
   SmallVector<Value> after{here, start};
   llvm::append_range(after, outFree);
-  Value sum = s.reduce(c.reduce, c.accumulate, {part(parts, last), chunk(s.constant(n))}, dest,
-                       after, "add own");
+  Value sum =
+      s.reduce(c.lastStep(), {part(parts, last), chunk(s.constant(n))}, dest, after, "add own");
   Value done = s.signal(s.slot(s.at(credit, previous)), sum, s.controlLane(), "credit");
   return {sum, {sum, sent}, {done}};
 }
@@ -91,14 +91,14 @@ RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, V
 
 } // namespace
 
-InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
-  using Kind = CollectiveSpec::Kind;
+InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
+  CollectiveSpec c = given;
   if (c.groupSize(s) == 1)
     return emitDirect(s, c); // nobody to send to: one copy, or a reduction of one operand
-  if (c.kind == Kind::AllToAll)
-    return ringAllToAll(s, c);
-  if (c.kind == Kind::Permute)
+  if (c.flow.route == ncclx::Dataflow::Route::Listed)
     return ringPermute(s, c);
+  if (c.flow.inCut && c.flow.outCut)
+    return ringAllToAll(s, c);
   Views v = makeViews(s, c);
   SmallVector<Value> own = ownPoint(s, c.axes);
   InFlight flight;
@@ -107,8 +107,7 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
     SmallVector<Value> tokens(ready);
     flight.finish = [tokens]() { return tokens; };
   };
-  switch (c.kind) {
-  case Kind::AllGather: {
+  if (!c.flow.combines) {
     Value start = s.source(s.range(v.in, own), c.name, own, {}, c.inReady);
     Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
                         s.controlLane(), "keep own");
@@ -119,33 +118,28 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &c) {
     finishWith({ag.ready, kept, demanded});
     return flight;
   }
-  case Kind::ReduceScatter: {
-    Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-    int64_t capacity = pieceCapacity(c.inType, c.dim, c.groupSize(s), 1);
-    RingEnds rs = ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
-    flight.inFree = rs.inFree;
-    flight.others = rs.others;
+  Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
+  bool scaled = prescale(s, c, v, start);
+  RingEnds rs =
+      ringReduceScatter(s, c, v.in, s.range(v.out, own), capacityOf(s, c), start, c.outFree);
+  flight.inFree = rs.inFree;
+  flight.others = rs.others;
+  if (c.flow.inCut) {
     finishWith({rs.ready, s.sink(s.range(v.out, own), c.name, own, c.axes, rs.ready)});
-    return flight;
-  }
-  case Kind::AllReduce: {
-    Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-    int64_t capacity = pieceCapacity(c.inType, std::nullopt, c.groupSize(s), flatGranule(c.inType));
-    RingEnds rs = ringReduceScatter(s, c, v.in, s.range(v.out, own), capacity, start, c.outFree);
+  } else {
     // In place, peers overwrite chunks that the own puts may still be reading: tell them only when
     // those are complete.
     RingEnds ag =
         ringAllGather(s, c, v.out, rs.ready,
                       c.in == c.out ? joined(c.outFree, rs.inFree) : SmallVector<Value>(c.outFree));
-    flight.inFree = rs.inFree;
-    flight.others = rs.others;
     llvm::append_range(flight.others, ag.others);
     SmallVector<Value> ready{ag.ready, rs.ready};
     ready.push_back(s.sink(s.range(v.out), c.name, {}, c.axes, ready));
     finishWith(ready);
-    return flight;
   }
-  default:
-    llvm_unreachable("the others are written elsewhere");
+  if (scaled) {
+    llvm::append_range(flight.others, flight.inFree);
+    flight.inFree = {start};
   }
+  return flight;
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kSlots = 2;
 
 /// Scratch of `slots` times `blocks` pieces of `capacity` elements.
-Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int64_t blocks,
-                 int64_t capacity) {
+Value stepSlots(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int64_t blocks,
+                int64_t capacity) {
   int64_t piece = std::max<int64_t>(1, capacity);
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({slots * blocks * capacity}, c.inType.getElementType()));
@@ -31,8 +31,8 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t n = s.size(axis);
   Views v = makeViews(s, c);
   Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
-  int64_t capacity = pieceCapacity(c.inType, c.dim, n, 1);
-  Value parts = slotWindow(s, c, kSlots, n, capacity);
+  int64_t capacity = capacityOf(s, c);
+  Value parts = stepSlots(s, c, kSlots, n, capacity);
   Value rtr = s.slots(c.name + ".ready", {}, 1);
   Value data = s.slots(c.name + ".data", {}, n * (n - 1) / 2);
   Value credit = s.slots(c.name + ".credit", {}, n - 2);
@@ -76,14 +76,7 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   flight.others.push_back(passed);
   Value here = s.arrive(s.slot(data), s.constant(n * (n - 1) / 2), passed, "await blocks");
   flight.finish = [s, c, v, here, kept]() mutable -> SmallVector<Value> {
-    SmallVector<Value> ready{here, kept};
-    auto holds = [&](const Point &from) {
-      SmallVector<Value> at = pointOf(s, c.axes, from), label = at;
-      llvm::append_range(label, ownPoint(s, c.axes));
-      return s.sink(s.range(v.out, at), c.name, label, {}, ready);
-    };
-    Value peers = s.forEachPeer(c.axes, here, [&](const Point &p, Value) { return holds(p); });
-    return {here, kept, peers, holds(Point())};
+    return {here, kept, demandExchanged(s, c, v.out, here)};
   };
   return flight;
 }
@@ -98,7 +91,7 @@ InFlight ctran::ringPermute(ScheduleBuilder &s, const CollectiveSpec &c) {
   Point next = s.neighbour(axis, direction), previous = s.neighbour(axis, -direction);
   Point from = s.neighbour(axis, n - by);
   int64_t slots = std::min(kSlots, hops - 1);
-  Value parts = slotWindow(s, c, slots, 1, c.inType.getNumElements());
+  Value parts = stepSlots(s, c, slots, 1, c.inType.getNumElements());
   Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, hops);
   Value credit = s.slots(c.name + ".credit", {}, hops - 1);
   Value start = s.source(s.range(c.in), c.name, ownPoint(s, c.axes), {}, c.inReady);

@@ -2,6 +2,8 @@
 #include "ncclx/Conversion/ScheduleBuilder.h"
 #include "ncclx/CTran/Access.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mlir::ctran;
 
@@ -38,6 +40,28 @@ Value ScheduleBuilder::rem(Value a, int64_t b) {
     return constant(*x % b);
   return arith::RemSIOp::create(builder, loc, a, constant(b));
 }
+
+Value ScheduleBuilder::mul(Value a, int64_t b) {
+  if (auto x = constantOf(a))
+    return constant(*x * b);
+  return b == 1 ? a : arith::MulIOp::create(builder, loc, a, constant(b)).getResult();
+}
+
+Value ScheduleBuilder::div(Value a, int64_t b) {
+  return b == 1 ? a : arith::DivSIOp::create(builder, loc, a, constant(b)).getResult();
+}
+
+Value ScheduleBuilder::min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
+
+Value ScheduleBuilder::equal(Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+}
+
+Value ScheduleBuilder::less(Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+}
+
+Value ScheduleBuilder::both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
 
 //===--- ranks ----------------------------------------------------------------------===//
 
@@ -109,9 +133,9 @@ Value ScheduleBuilder::range(Value window, ValueRange indices) {
                          Value(), Value(), Value());
 }
 
-Value ScheduleBuilder::interval(Value window, int64_t count) {
+Value ScheduleBuilder::interval(Value window, Value first, Value count) {
   return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, ValueRange(),
-                         constant(0), constant(count), Value());
+                         first, count, Value());
 }
 
 Value ScheduleBuilder::slot(Value slots, ValueRange indices) {
@@ -136,11 +160,14 @@ Value ScheduleBuilder::copy(Value source, Value dest, Value notify, ValueRange a
                         after, lane.kind, laneIndex(lane), of, str(note));
 }
 
-Value ScheduleBuilder::reduce(ReduceKind kind, Type accumulate, ValueRange sources, Value dest,
+Value ScheduleBuilder::reduce(const Combination &how, ValueRange sources, Value dest,
                               ValueRange after, StringRef note) {
   LaneRef lane = reduceLane();
-  return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), kind, accumulate,
-                          sources, dest, Value(), after, lane.kind, laneIndex(lane), of, str(note));
+  auto scale = how.scale ? builder.getF64FloatAttr(*how.scale) : FloatAttr();
+  auto divide = how.divide ? builder.getI64IntegerAttr(*how.divide) : IntegerAttr();
+  return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), how.kind, scale,
+                          divide, how.accumulate, sources, dest, Value(), after, lane.kind,
+                          laneIndex(lane), of, str(note));
 }
 
 Value ScheduleBuilder::signal(Value slot, ValueRange after, LaneRef lane, StringRef note) {
@@ -232,6 +259,50 @@ Value ScheduleBuilder::loop(Value lower, Value upper, Value token,
   Value next = body(loop.getInductionVar(), loop.getRegionIterArg(0));
   scf::YieldOp::create(builder, loc, next);
   return loop.getResult(0);
+}
+
+Value ScheduleBuilder::rounds(Value first, int64_t count, Value token,
+                              llvm::function_ref<Value(Value)> next,
+                              llvm::function_ref<Value(Value, Value, Value)> body) {
+  if (count == 0)
+    return token;
+  auto loop = scf::ForOp::create(builder, loc, constant(0), constant(count), constant(1),
+                                 ValueRange{token, first});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value d = loop.getRegionIterArg(1);
+  Value done = body(d, loop.getInductionVar(), loop.getRegionIterArg(0));
+  scf::YieldOp::create(builder, loc, ValueRange{done, next(d)});
+  return loop.getResult(0);
+}
+
+Value ScheduleBuilder::doubling(int64_t n, Value token,
+                                llvm::function_ref<Value(Value, Value, Value)> body) {
+  return rounds(
+      constant(1), llvm::Log2_64_Ceil(n), token, [&](Value d) { return add(d, d); }, body);
+}
+
+Value ScheduleBuilder::halving(int64_t n, Value token,
+                               llvm::function_ref<Value(Value, Value, Value)> body) {
+  int64_t count = llvm::Log2_64_Ceil(n);
+  return rounds(
+      constant(count ? int64_t(1) << (count - 1) : 0), count, token,
+      [&](Value d) { return div(d, 2); }, body);
+}
+
+Value ScheduleBuilder::branch(Value condition, llvm::function_ref<Value()> then,
+                              llvm::function_ref<Value()> otherwise) {
+  auto branch = scf::IfOp::create(builder, loc, TokenType::get(builder.getContext()), condition,
+                                  /*withElseRegion=*/true);
+  auto fill = [&](Region &region, llvm::function_ref<Value()> body) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&region.front());
+    Value token = body();
+    scf::YieldOp::create(builder, loc, token);
+  };
+  fill(branch.getThenRegion(), then);
+  fill(branch.getElseRegion(), otherwise);
+  return branch.getResult(0);
 }
 
 // The members other than this one, each once: those that differ on axes[i] and perhaps on later

@@ -1,0 +1,86 @@
+//===- AlgorithmTable.cpp - Which algorithm carries what
+//---------------------------------------===//
+#include "ncclx/Conversion/Passes.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::ncclx;
+using Route = Dataflow::Route;
+
+ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
+  switch (algorithm) {
+  case Algorithm::Direct:
+    return ReductionOrder::Rank;
+  case Algorithm::Ring:
+    return ReductionOrder::Ring;
+  case Algorithm::Bruck:
+  case Algorithm::Binomial:
+    return ReductionOrder::Tree;
+  }
+  llvm_unreachable("all algorithms are handled");
+}
+
+/// Is some chunk of the result awaited by itself?
+static bool isAwaitedByChunk(CollectiveOpInterface op) {
+  auto start = op->getParentOfType<StartOp>();
+  return start && llvm::any_of(start.getFuture().getUsers(), [](Operation *user) {
+           auto await = dyn_cast<AwaitOp>(user);
+           return await && await.getChunk();
+         });
+}
+
+/// The form of collective that `algorithm` is made for.
+static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm) {
+  Dataflow flow = op.getDataflow();
+  bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
+  bool oneAxis = op.getAxes().size() == 1;
+  switch (algorithm) {
+  case Algorithm::Direct:
+    if (flow.counts && !oneAxis)
+      return llvm::formatv("counts are looked up along one axis, not {0}", op.getAxes().size())
+          .str();
+    return std::nullopt;
+  case Algorithm::Ring:
+    if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
+      return "a ring carries a shift and not listed pairs";
+    if (rooted || flow.counts)
+      return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
+    if (!oneAxis)
+      return llvm::formatv("a ring runs along one axis, not {0}", op.getAxes().size()).str();
+    return std::nullopt;
+  case Algorithm::Bruck:
+    if (flow.route != Route::All || flow.counts)
+      return llvm::formatv("there are no rounds for {0}", op->getName().stripDialect()).str();
+    if (!oneAxis)
+      return llvm::formatv("its rounds run along one axis, not {0}", op.getAxes().size()).str();
+    return std::nullopt;
+  case Algorithm::Binomial:
+    if (!rooted)
+      return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();
+    return std::nullopt;
+  }
+  llvm_unreachable("all algorithms are handled");
+}
+
+std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm) {
+  if (std::optional<std::string> why = whyNotForm(op, algorithm))
+    return why;
+  if (op.isReduction()) {
+    // Partial results travel as elements.
+    if (algorithm != Algorithm::Direct &&
+        op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
+      return (algorithm == Algorithm::Ring ? "a ring" : "it") +
+             std::string(" accumulates in the element type");
+    ReductionOrder asked = op->getAttrOfType<ReductionOrderAttr>("order").getValue();
+    if (asked != ReductionOrder::Any && asked != orderOf(algorithm))
+      return llvm::formatv("it reduces in {0} order, not in {1} order",
+                           stringifyReductionOrder(orderOf(algorithm)),
+                           stringifyReductionOrder(asked))
+          .str();
+  }
+  // A chunk may be awaited by itself only where each member's piece has a signal of its own.
+  if (algorithm != Algorithm::Direct && isAwaitedByChunk(op))
+    return "its result is awaited by chunk";
+  return std::nullopt;
+}

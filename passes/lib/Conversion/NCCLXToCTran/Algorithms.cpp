@@ -196,7 +196,7 @@ SmallVector<Value> Members::point(Value member) {
   return at;
 }
 
-Value Members::at(Value memory, Value member) {
+Value Members::rank(Value member) {
   SmallVector<Value> coordinates = point(member);
   Value rank = s.constant(0);
   for (unsigned axis = 0, e = s.program.getGrid().size(); axis != e; ++axis) {
@@ -207,6 +207,10 @@ Value Members::at(Value memory, Value member) {
                   : coordinates[listed - axes.begin()];
     rank = s.add(s.mul(rank, s.size(axis)), c);
   }
+  return rank;
+}
+
+Value Members::atRank(Value memory, Value rank) {
   return PeerViewOp::create(s.builder, s.loc, memory.getType(), memory, ValueRange(), rank);
 }
 

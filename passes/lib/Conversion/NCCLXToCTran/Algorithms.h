@@ -98,8 +98,11 @@ public:
   Value partner(ArrayRef<std::pair<int64_t, int64_t>> pairs);
   /// Coordinates of a member on the group's axes, as numbers.
   SmallVector<Value> point(Value member);
-  /// A view of `memory` at the member of the own group.
-  Value at(Value memory, Value member);
+  /// The rank number of a member of the own group, and a view of `memory` at a rank. What an op has
+  /// at one peer takes one number, which shows that the peer is one.
+  Value rank(Value member);
+  Value atRank(Value memory, Value rank);
+  Value at(Value memory, Value member) { return atRank(memory, rank(member)); }
   /// member + by and member - by, which may be negative, modulo the group's size.
   Value plus(Value member, Value by);
   Value minus(Value member, Value by);

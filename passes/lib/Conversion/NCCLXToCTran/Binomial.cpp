@@ -103,8 +103,9 @@ InFlight Tree::broadcast() {
         [&] {
           Value granted = s.awaitReady(s.slot(rtr, round), s.constant(1), here, "await ready");
           Value to = s.add(t, d);
-          return s.put(s.range(v.out), s.range(at(v.out, to)), s.slot(at(data, to)),
-                       {here, granted}, "put");
+          Value rank = members.rank(member(to));
+          return s.put(s.range(v.out), s.range(members.atRank(v.out, rank)),
+                       s.slot(members.atRank(data, rank)), {here, granted}, "put");
         },
         [&] { return here; });
   });
@@ -153,8 +154,9 @@ InFlight Tree::reduce() {
         [&] {
           Value free = s.awaitReady(s.slot(ready, round), s.constant(1), added, "await ready");
           Value to = s.sub(t, d);
-          return s.put(s.range(sum), part(at(parts, to), round), s.slot(at(data, to), round),
-                       {added, free}, "put part");
+          Value rank = members.rank(member(to));
+          return s.put(s.range(sum), part(members.atRank(parts, rank), round),
+                       s.slot(members.atRank(data, rank), round), {added, free}, "put part");
         },
         [&] { return added; });
   });
@@ -194,8 +196,9 @@ InFlight Tree::gather() {
         [&] {
           Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), more, "await ready");
           Value to = s.sub(t, d);
-          return s.put(blocks(parts, t, d), blocks(at(parts, to), t, d),
-                       s.slot(at(data, to), round), {more, granted}, "put blocks");
+          Value rank = members.rank(member(to));
+          return s.put(blocks(parts, t, d), blocks(members.atRank(parts, rank), t, d),
+                       s.slot(members.atRank(data, rank), round), {more, granted}, "put blocks");
         },
         [&] { return more; });
   });
@@ -244,8 +247,9 @@ InFlight Tree::scatter() {
         [&] {
           Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), here, "await ready");
           Value to = s.add(t, d);
-          return s.put(blocks(parts, to, d), blocks(at(parts, to), to, d), s.slot(at(data, to)),
-                       {here, granted}, "put blocks");
+          Value rank = members.rank(member(to));
+          return s.put(blocks(parts, to, d), blocks(members.atRank(parts, rank), to, d),
+                       s.slot(members.atRank(data, rank)), {here, granted}, "put blocks");
         },
         [&] { return here; });
   });

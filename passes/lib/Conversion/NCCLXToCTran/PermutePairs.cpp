@@ -33,8 +33,9 @@ InFlight ctran::permutePairs(ScheduleBuilder &s, const CollectiveSpec &c) {
       s, target,
       [&] {
         Value granted = s.awaitReady(s.slot(rtr), s.constant(1), {}, "await ready");
-        return s.put(s.range(c.in), s.range(members.at(c.out, target)),
-                     s.slot(members.at(data, target)), {start, granted}, "put");
+        Value rank = members.rank(target);
+        return s.put(s.range(c.in), s.range(members.atRank(c.out, rank)),
+                     s.slot(members.atRank(data, rank)), {start, granted}, "put");
       },
       [&] { return start; })};
   flight.finish = [s, c, source, data]() mutable -> SmallVector<Value> {

@@ -109,8 +109,8 @@ static InFlight directToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
       },
       [&] {
         Value granted = s.awaitReady(s.slot(rtr), s.constant(1), {}, "await ready");
-        Value atRoot = members.at(data, s.constant(c.root));
-        return s.put(inputBox(s, c, v.in, Point()), place(members.at(target, s.constant(c.root))),
+        Value rank = members.rank(s.constant(c.root)), atRoot = members.atRank(data, rank);
+        return s.put(inputBox(s, c, v.in, Point()), place(members.atRank(target, rank)),
                      s.slot(atRoot, ownPoint(s, c.axes)), {start, granted}, "put");
       });
   flight.inFree = {sent};

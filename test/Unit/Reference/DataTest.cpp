@@ -41,7 +41,7 @@ TEST_F(Data, EveryElementType) {
   EXPECT_EQ(getDenseBytes(b.getIndexType()), 8);
   EXPECT_EQ(getDenseBytes(b.getI1Type()), 1);
   EXPECT_EQ(getDenseBytes(tensor({4}, Float8E4M3FNType::get(&context))), 4);
-  EXPECT_EQ(getDenseBytes(tensor({4}, Float8E4M3B11FNUZType::get(&context))), 0);
+  EXPECT_EQ(getDenseBytes(tensor({4}, Float4E2M1FNType::get(&context))), 0);
   for (Type element : {Type(b.getBF16Type()), Type(b.getF16Type()), Type(b.getF64Type()),
                        Type(b.getI32Type()), Type(b.getI64Type())}) {
     Type type = tensor({9}, element);

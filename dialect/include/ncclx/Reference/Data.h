@@ -10,7 +10,8 @@
 namespace mlir::ncclx {
 
 /// Bytes of a dense value: a tensor or memref of static shape, or a scalar (index has 8, i1 has 1).
-/// Elements are f16, bf16, f32, f64, index or integers of 1, 8, 16, 32 or 64 bits; 0 for another.
+/// Elements are floats of 8, 16, 32 or 64 bits, index, or integers of 1, 8, 16, 32 or 64 bits; 0
+/// for another.
 int64_t getDenseBytes(Type type);
 
 /// Fills `data` with a value of `type` that depends on the numbers given and on nothing else: each

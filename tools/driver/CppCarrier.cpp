@@ -38,19 +38,14 @@ static std::string manifest(const Compilation &compilation, const CppOptions &op
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os, 2);
-  auto windows = [&](StringRef key, bool outputs) {
-    SmallVector<const HostPlan::Window *> found;
-    for (const HostPlan::Window &window : plan.windows)
-      if (window.role != ctran::WindowRole::Scratch &&
-          (window.role == ctran::WindowRole::Output) == outputs)
-        found.push_back(&window);
-    llvm::sort(found, [](auto *a, auto *b) { return a->argument < b->argument; });
+  auto windows = [&](StringRef key, ArrayRef<size_t> positions) {
     json.attributeArray(key, [&] {
-      for (const HostPlan::Window *window : found)
+      for (size_t w : positions)
         json.object([&] {
-          json.attribute("type", printed(window->type));
-          json.attribute("bytes", int64_t(window->bytes));
-          if (window->role == ctran::WindowRole::InOut)
+          const HostPlan::Window &window = plan.windows[w];
+          json.attribute("type", printed(window.type));
+          json.attribute("bytes", int64_t(window.bytes));
+          if (window.role == ctran::WindowRole::InOut)
             json.attribute("in_place", true);
         });
     });
@@ -67,13 +62,9 @@ static std::string manifest(const Compilation &compilation, const CppOptions &op
       for (StringRef suffix : {".h", ".cpp", ".o", ".json"})
         json.value(options.name + suffix.str());
     });
-    windows("inputs", false);
-    windows("outputs", true);
-    uint64_t scratch = 0;
-    for (const HostPlan::Window &window : plan.windows)
-      if (window.role == ctran::WindowRole::Scratch)
-        scratch += window.bytes * window.generations;
-    json.attribute("scratch_bytes", int64_t(scratch));
+    windows("inputs", plan.inputs());
+    windows("outputs", plan.outputs());
+    json.attribute("scratch_bytes", int64_t(plan.scratchBytes()));
     json.attributeArray("collectives", [&] {
       for (const GraphCollective &c : compilation.collectives())
         json.object([&] {

@@ -28,16 +28,8 @@ static constexpr int64_t kMaxRuns = 256;
 
 /// Positions in plan.windows of what holds results: outputs, then buffers changed in place.
 static SmallVector<size_t> resultWindows(const HostPlan &plan) {
-  SmallVector<size_t> found;
-  for (ctran::WindowRole role : {ctran::WindowRole::Output, ctran::WindowRole::InOut}) {
-    size_t start = found.size();
-    for (auto [w, window] : llvm::enumerate(plan.windows))
-      if (window.role == role)
-        found.push_back(w);
-    std::sort(found.begin() + start, found.end(), [&](size_t a, size_t b) {
-      return plan.windows[a].argument < plan.windows[b].argument;
-    });
-  }
+  SmallVector<size_t> found = plan.outputs();
+  llvm::append_range(found, plan.changedInPlace());
   return found;
 }
 

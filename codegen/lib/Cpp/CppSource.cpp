@@ -142,22 +142,9 @@ static StringRef laneName(ctran::LaneKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
-/// Positions in plan.windows of the arguments of one role, in argument order.
-static SmallVector<size_t> windowsOf(const HostPlan &plan, bool outputs) {
-  SmallVector<size_t> found;
-  for (auto [i, window] : llvm::enumerate(plan.windows))
-    if (window.role != ctran::WindowRole::Scratch &&
-        (window.role == ctran::WindowRole::Output) == outputs)
-      found.push_back(i);
-  llvm::sort(found, [&](size_t a, size_t b) {
-    return plan.windows[a].argument < plan.windows[b].argument;
-  });
-  return found;
-}
-
 static void printHeader(StringRef name, const HostPlan &plan, raw_ostream &os) {
   std::string guard = "NCCLX_SCHEDULE_" + StringRef(name).upper() + "_H";
-  SmallVector<size_t> inputs = windowsOf(plan, false), outputs = windowsOf(plan, true);
+  SmallVector<size_t> inputs = plan.inputs(), outputs = plan.outputs();
   os << "/* " << name << ".h - the schedule '" << plan.name << "' for " << plan.ranks
      << " ranks. Made by ncclx-compile.\n *\n";
   auto list = [&](StringRef what, ArrayRef<size_t> windows) {
@@ -232,26 +219,21 @@ static void printTables(StringRef name, const HostPlan &plan, raw_ostream &os) {
   printTable(os, "ncclxrtSlotsDesc_t", "slots", slots);
   printTable(os, "ncclxrtLaneDesc_t", "lanes", lanes);
   printTable(os, "ncclxrtOpDesc_t", "ops", ops);
-  auto positions = [&](StringRef table, bool outputs) {
-    SmallVector<size_t> found = windowsOf(plan, outputs);
+  auto positions = [&](StringRef table, ArrayRef<size_t> found) {
     if (found.empty())
       return;
     os << "const size_t " << table << "[] = {";
     llvm::interleaveComma(found, os);
     os << "};\n";
   };
-  positions("inputs", false);
-  positions("outputs", true);
+  positions("inputs", plan.inputs());
+  positions("outputs", plan.outputs());
   os << "} // namespace\n\n";
 }
 
 static void printInterface(StringRef name, const HostPlan &plan, raw_ostream &os) {
   auto table = [](StringRef what, bool empty) { return empty ? StringRef("nullptr") : what; };
-  uint64_t workspace = 0;
-  for (const HostPlan::Window &w : plan.windows)
-    workspace +=
-        w.bytes * (w.role == ctran::WindowRole::Scratch ? w.generations : w.generations - 1);
-  os << "size_t " << name << "_workspace_bytes(void) { return " << workspace << "u; }\n\n"
+  os << "size_t " << name << "_workspace_bytes(void) { return " << plan.scratchBytes() << "u; }\n\n"
      << "ncclxrtPlanDesc_t " << name << "_describe(size_t trace_capacity) {\n"
      << "  ncclxrtPlanDesc_t desc = NCCLXRT_PLAN_DESC_INIT;\n"
      << "  desc.name = " << literal(plan.name) << ";\n"
@@ -277,8 +259,8 @@ static void printInterface(StringRef name, const HostPlan &plan, raw_ostream &os
          << "    return ncclxrtPlanBuffer(plan, " << positions << "[index], 0, data, bytes);\n";
     os << "  return ncclxrtInvalidArgument;\n}\n\n";
   };
-  buffer("input", "inputs", windowsOf(plan, false).size());
-  buffer("output", "outputs", windowsOf(plan, true).size());
+  buffer("input", "inputs", plan.inputs().size());
+  buffer("output", "outputs", plan.outputs().size());
   os << "ncclxrtResult_t " << name << "_run(ncclxrtPlan_t plan) {\n"
      << "  return ncclxrtPlanRun(plan, " << name << "_program);\n}\n\n"
      << "ncclxrtResult_t " << name << "_destroy(ncclxrtPlan_t plan) {\n"

@@ -361,6 +361,23 @@ FailureOr<HostPlan> Lowering::run() {
 
 } // namespace
 
+SmallVector<size_t> HostPlan::windowsOf(ArrayRef<ctran::WindowRole> roles) const {
+  SmallVector<size_t> found;
+  for (auto [w, window] : llvm::enumerate(windows))
+    if (llvm::is_contained(roles, window.role))
+      found.push_back(w);
+  llvm::sort(found, [&](size_t a, size_t b) { return windows[a].argument < windows[b].argument; });
+  return found;
+}
+
+uint64_t HostPlan::scratchBytes() const {
+  uint64_t bytes = 0;
+  for (const Window &window : windows)
+    if (window.role == ctran::WindowRole::Scratch)
+      bytes += window.bytes * window.generations;
+  return bytes;
+}
+
 FailureOr<HostPlan> mlir::ncclx::lowerToHost(ctran::ProgramOp program, ModuleOp target) {
   return Lowering(program, target).run();
 }

@@ -41,6 +41,19 @@ struct HostPlan {
   SmallVector<Lane> lanes;
   SmallVector<Op> ops;
   SmallVector<std::string> kernels; ///< functions that the host code calls with addresses
+
+  /// Positions in `windows` of what the caller passes as inputs, those changed in place among them;
+  /// of the outputs; and of what is changed in place. Each in the order of its arguments.
+  SmallVector<size_t> inputs() const {
+    return windowsOf({ctran::WindowRole::Input, ctran::WindowRole::InOut});
+  }
+  SmallVector<size_t> outputs() const { return windowsOf(ctran::WindowRole::Output); }
+  SmallVector<size_t> changedInPlace() const { return windowsOf(ctran::WindowRole::InOut); }
+  /// Bytes of a rank's windows that are neither.
+  uint64_t scratchBytes() const;
+
+private:
+  SmallVector<size_t> windowsOf(ArrayRef<ctran::WindowRole> roles) const;
 };
 
 /// Lowers `program` to a function `i32 @name(i64 exec)` in `target`: integers and calls of

@@ -536,9 +536,8 @@ LogicalResult Importer::reduce(Scope &scope, const Instruction &op, SmallVector<
   if (!body || !dims || count == 0 || op.operands.size() % 2 != 0)
     return error(op) << "needs arrays, as many scalars, 'dimensions' and 'to_apply'";
   ArrayRef<Shape> shapes = op.shape.tuple ? ArrayRef<Shape>(op.shape.parts) : ArrayRef(op.shape);
-  SmallVector<int64_t> kept = shapeOf(scope, op, 0).dims.empty()
-                                  ? SmallVector<int64_t>()
-                                  : SmallVector<int64_t>(shapeOf(scope, op, 0).dims);
+  const Shape &first = shapeOf(scope, op, 0);
+  SmallVector<int64_t> kept(first.dims.begin(), first.dims.end());
   int64_t rank = kept.size();
   llvm::sort(*dims);
   dims->erase(llvm::unique(*dims), dims->end());

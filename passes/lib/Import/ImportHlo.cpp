@@ -255,7 +255,8 @@ static std::optional<int64_t> constantOf(const Computation &computation, unsigne
          op->operands.size() == 1)
     op = &computation.instructions[op->operands[0]];
   int64_t value;
-  if (!op->is("constant") || !op->shape.dims.empty() || op->literal.getAsInteger(10, value))
+  if (!op->is("constant") || !op->shape.dims.empty() || op->shape.element.bits == 0 ||
+      op->literal.getAsInteger(10, value) || !llvm::isIntN(op->shape.element.bits, value))
     return std::nullopt;
   return value;
 }
@@ -343,7 +344,7 @@ LogicalResult Importer::whileLoop(Scope &scope, const Instruction &op,
   Location loc = at(op);
   OpBuilder::InsertionGuard guard(b);
   double before = times;
-  auto restore = llvm::make_scope_exit([&] { times = before; });
+  llvm::scope_exit restore([&] { times = before; });
   if (!trips) {
     auto loop = scf::WhileOp::create(b, loc, ValueRange(inits).getTypes(), inits);
     SmallVector<Location> locs(inits.size(), loc);
@@ -597,7 +598,7 @@ LogicalResult Importer::computation(const Computation &computation,
     return emitError(at(computation.offset))
            << "'" << computation.name << "' is called more than " << kDeepest << " deep";
   ++depth;
-  auto leave = llvm::make_scope_exit([&] { --depth; });
+  llvm::scope_exit leave([&] { --depth; });
   Scope scope{computation, {}};
   scope.values.reserve(computation.instructions.size());
   for (const Instruction &op : computation.instructions) {
@@ -696,10 +697,14 @@ OwningOpRef<ModuleOp> mlir::ncclx::importHlo(StringRef text, StringRef name, MLI
   for (auto &[name, entry] : r.opaque)
     opaque += llvm::formatv("{0}{1} {2}", opaque.empty() ? "" : ", ", entry.instructions, name);
   double part = r.flops > 0 ? r.opaqueFlops() / r.flops * 100 : 0;
-  emitRemark(result->getLoc()) << llvm::formatv(
-      "{0} instructions, {1} loops ({2} of unknown length); collectives: {3}; {4} reduce_scatters "
-      "were all-reduces with slices; {5:e3} flops, {6:F3} % of them opaque; not understood: {7}",
-      r.instructions, r.loops, r.loopsOfUnknownLength, kinds.empty() ? "none" : kinds, r.scatters,
-      r.flops, part, opaque.empty() ? "nothing" : opaque);
+  emitRemark(UnknownLoc::get(context))
+      << name << ": "
+      << llvm::formatv("{0} instructions, {1} loops ({2} of unknown length); collectives: {3}; {4} "
+                       "reduce_scatters "
+                       "were all-reduces with slices; {5:e3} flops, {6:F3} % of them opaque; not "
+                       "understood: {7}",
+                       r.instructions, r.loops, r.loopsOfUnknownLength,
+                       kinds.empty() ? "none" : kinds, r.scatters, r.flops, part,
+                       opaque.empty() ? "nothing" : opaque);
   return result;
 }

@@ -126,7 +126,10 @@ private:
     if (at >= text.size())
       return "the end of the text";
     StringRef word = text.substr(at).take_while([](char c) { return llvm::isAlnum(c); });
-    return "'" + llvm::printEscaped(word.empty() ? text.substr(at, 1) : word.take_front(40)) + "'";
+    std::string shown;
+    llvm::raw_string_ostream os(shown);
+    llvm::printEscapedString(word.empty() ? text.substr(at, 1) : word.take_front(40), os);
+    return "'" + shown + "'";
   }
 
   /// Spaces, and comments of both kinds.
@@ -175,7 +178,7 @@ private:
   bool quoted();
   bool value(StringRef &result);
   bool shape(Shape &result, unsigned depth = 0);
-  bool attributes(SmallVectorImpl<std::pair<StringRef, StringRef>> &list);
+  bool attributes(llvm::SmallVectorImpl<std::pair<StringRef, StringRef>> &list);
   bool operands(Instruction &instruction, const llvm::StringMap<unsigned> &names);
   bool instruction(Computation &computation, llvm::StringMap<unsigned> &names,
                    std::optional<unsigned> &root);
@@ -293,7 +296,7 @@ bool Reader::shape(Shape &result, unsigned depth) {
   return true;
 }
 
-bool Reader::attributes(SmallVectorImpl<std::pair<StringRef, StringRef>> &list) {
+bool Reader::attributes(llvm::SmallVectorImpl<std::pair<StringRef, StringRef>> &list) {
   while (accept(",")) {
     auto &[name, text] = list.emplace_back();
     name = word();

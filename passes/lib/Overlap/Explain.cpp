@@ -79,7 +79,13 @@ std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, cons
     if (std::none_of(list.begin(), list.end(),
                      [](const Exposure &e) { return e.reason == Reason::none; }))
       return;
-    Solution better = solve(other, given, with);
+    // Of large problems what is lifted shows under the rule that led to the solution.
+    SolveOptions quick = with;
+    if (problem.ops.size() > 2000) {
+      quick.rules = {0, solution.rule};
+      quick.effort = 0;
+    }
+    Solution better = solve(other, given, quick);
     for (Exposure &e : list)
       if (e.reason == Reason::none &&
           better.timeline.exposed[e.collective] <
@@ -96,18 +102,23 @@ std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, cons
                          double(better.peak - solution.peakBefore - *options.memoryBudget) / 1e6);
     });
   Problem other = problem;
-  for (Op &op : other.ops)
+  bool takesSms = false, movesMemory = false;
+  for (Op &op : other.ops) {
+    takesSms |= op.collective && op.sms > 0;
     op.sms = 0;
-  lifted(Reason::sms, other, options, [&](const Exposure &e, const Solution &) {
-    return fmt::format("an engine that takes fewer than its {:.0f} SMs",
-                       problem.ops[e.collective].sms);
-  });
+  }
+  if (takesSms)
+    lifted(Reason::sms, other, options, [&](const Exposure &e, const Solution &) {
+      return fmt::format("an engine that takes fewer than its {:.0f} SMs",
+                         problem.ops[e.collective].sms);
+    });
   other = problem;
   for (Op &op : other.ops)
-    std::erase_if(op.uses, [](const Use &use) { return use.resource == 0; });
-  lifted(Reason::memoryBandwidth, other, options, [&](const Exposure &, const Solution &) {
-    return std::string("a partner that moves less memory");
-  });
+    movesMemory |= std::erase_if(op.uses, [](const Use &use) { return use.resource == 0; }) > 0;
+  if (movesMemory)
+    lifted(Reason::memoryBandwidth, other, options, [&](const Exposure &, const Solution &) {
+      return std::string("a partner that moves less memory");
+    });
   other = problem;
   other.power.capWatts = 0;
   if (problem.power.capWatts > 0)

@@ -204,14 +204,22 @@ Solution mlir::ncclx::overlap::solve(const Problem &problem, const Schedule &giv
     for (int round = 0; round < (problem.power.capWatts > 0 ? 2 : 1); ++round) {
       Schedule schedule = solution.schedule;
       double least = secondsAt(problem, schedule, frequency);
-      for (const Rules &rules : allRules())
-        if (std::optional<Schedule> found = listSchedule(problem, graph, limit, frequency, rules)) {
-          double time = secondsAt(problem, *found, frequency);
-          if (time < least) {
-            least = time;
-            schedule = std::move(*found);
-          }
+      const std::vector<Rules> all = allRules();
+      uint64_t effort = options.effort;
+      for (unsigned rule = 0; rule < all.size(); ++rule) {
+        bool asked =
+            std::find(options.rules.begin(), options.rules.end(), rule) != options.rules.end();
+        if (options.rules.empty() ? rule > 0 && effort < schedule.size() : !asked)
+          continue;
+        effort -= std::min<uint64_t>(effort, schedule.size());
+        std::optional<Schedule> found = listSchedule(problem, graph, limit, frequency, all[rule]);
+        double time = found ? secondsAt(problem, *found, frequency) : least;
+        if (time < least) {
+          least = time;
+          schedule = std::move(*found);
+          solution.rule = rule;
         }
+      }
       Improver(problem, graph, limit, frequency, options.effort / 2).improve(schedule);
       Improver(problem, graph, limit, frequency, options.effort / 2).settle(schedule);
       Timeline line = evaluate(problem, schedule);

@@ -65,7 +65,7 @@ def Overlap : OverlapPass<"ncclx-overlap"> {
   }];
   let options = !listconcat(common, [
     Option<"maxDistance", "max-distance", "unsigned", "8",
-           "Collectives that anything may be put off by">
+           "Collectives that anything may be put off, or brought forward, by">
   ]);
 }
 

@@ -30,6 +30,14 @@ bool mlir::ncclx::hlo::isCollective(StringRef opcode) {
       .Default(false);
 }
 
+/// The sign bit turned over.
+static Value flip(OpBuilder &b, Location loc, Value x) {
+  unsigned bits = x.getType().getIntOrFloatBitWidth();
+  Value sign = arith::ConstantOp::create(
+      b, loc, cast<TypedAttr>(b.getIntegerAttr(x.getType(), llvm::APInt::getSignMask(bits))));
+  return arith::XOrIOp::create(b, loc, x, sign);
+}
+
 static bool pairsNamed(StringRef kind) { return kind == "collective-permute"; }
 
 /// Ids in groups are of replicas, of partitions, or of devices.
@@ -131,63 +139,54 @@ std::optional<ReductionKind> Importer::reductionOf(const Instruction &op, const 
 }
 
 /// The element type that a collective of `element` has in `ncclx`; null where there is none.
-Type Importer::carrier(Element element, bool reduces, bool isUnsigned) {
+Type Importer::carrier(Element element, bool reduces) {
   Type type = typeOf(element, context);
-  if (isa<IntegerType>(type)) {
-    unsigned bits = std::max(8u, type.getIntOrFloatBitWidth());
-    return isUnsigned ? IntegerType::get(context, bits, IntegerType::Unsigned)
-                      : IntegerType::get(context, bits);
-  }
+  if (isa<IntegerType>(type))
+    return b.getIntegerType(std::max(8u, type.getIntOrFloatBitWidth()));
   if (isSupportedElementType(type))
     return type;
   return !reduces && isa<FloatType>(type) ? Type(b.getI8Type()) : Type();
 }
 
-Value Importer::carried(Location loc, Value value, const Shape &shape, bool reduces,
-                        bool isUnsigned) {
-  auto type = cast<RankedTensorType>(value.getType());
-  Type to = carrier(shape.element, reduces, isUnsigned);
-  auto bitcast = [&](Value x, Type element) -> Value {
-    return tensor::BitcastOp::create(b, loc, type.clone(element), x);
-  };
-  if (type.getElementType() == to)
+/// As it travels. `flips`: unsigned numbers are compared, by signed ones that are in the same
+/// order.
+Value Importer::carried(Location loc, Value value, const Shape &shape, bool reduces, bool flips) {
+  Type from = typeOf(shape.element, context), to = carrier(shape.element, reduces);
+  unsigned bits = from.getIntOrFloatBitWidth();
+  if (from == to && !flips)
     return value;
-  if (isa<FloatType>(type.getElementType())) {
-    unsigned bits = type.getElementTypeBitWidth();
-    value = bitcast(value, b.getIntegerType(bits));
-    return bits == 8 ? value : mapElements(loc, value, to, [&](OpBuilder &inner, Value x) {
-      return arith::ExtUIOp::create(inner, loc, to, x).getResult();
-    });
-  }
-  unsigned bits = type.getElementTypeBitWidth();
-  if (bits < 8) {
-    bool isSigned = shape.element.kind == Element::Signed;
-    value = mapElements(loc, value, b.getI8Type(), [&](OpBuilder &inner, Value x) -> Value {
-      return isSigned ? arith::ExtSIOp::create(inner, loc, b.getI8Type(), x).getResult()
-                      : arith::ExtUIOp::create(inner, loc, b.getI8Type(), x).getResult();
-    });
-  }
-  return cast<RankedTensorType>(value.getType()).getElementType() == to ? value
-                                                                        : bitcast(value, to);
+  return mapElements(loc, value, to, [&](OpBuilder &inner, Value x) -> Value {
+    if (isa<FloatType>(from))
+      x = arith::BitcastOp::create(inner, loc, inner.getIntegerType(bits), x);
+    if (bits < 8)
+      return shape.element.kind == Element::Signed
+                 ? arith::ExtSIOp::create(inner, loc, to, x).getResult()
+                 : arith::ExtUIOp::create(inner, loc, to, x).getResult();
+    return flips ? flip(inner, loc, x) : x;
+  });
 }
 
-Value Importer::restored(Location loc, Value value, const Shape &shape) {
-  auto type = cast<RankedTensorType>(value.getType());
+Value Importer::restored(Location loc, Value value, const Shape &shape, bool flips) {
+  Type from = cast<RankedTensorType>(value.getType()).getElementType();
   Type to = typeOf(shape.element, context);
-  auto bitcast = [&](Value x, Type element) -> Value {
-    return tensor::BitcastOp::create(b, loc, type.clone(element), x);
-  };
-  if (type.getElementType() == to)
-    return value;
   unsigned bits = to.getIntOrFloatBitWidth();
-  if (type.getElementType().isUnsignedInteger())
-    value = bitcast(value, b.getIntegerType(type.getElementTypeBitWidth()));
-  if (bits < type.getElementTypeBitWidth())
-    value = mapElements(loc, value, b.getIntegerType(bits), [&](OpBuilder &inner, Value x) {
-      return arith::TruncIOp::create(inner, loc, b.getIntegerType(bits), x).getResult();
-    });
-  return cast<RankedTensorType>(value.getType()).getElementType() == to ? value
-                                                                        : bitcast(value, to);
+  if (from == to && !flips)
+    return value;
+  return mapElements(loc, value, to, [&](OpBuilder &inner, Value x) -> Value {
+    if (flips && bits >= 8)
+      x = flip(inner, loc, x);
+    if (bits < 8)
+      x = arith::TruncIOp::create(inner, loc, inner.getIntegerType(bits), x);
+    return x.getType() == to ? x : arith::BitcastOp::create(inner, loc, to, x).getResult();
+  });
+}
+
+/// Whether a reduction keeps the larger or the smaller of unsigned numbers of whole bytes.
+bool Importer::comparesUnsigned(const Instruction &op, const Element &element) {
+  bool reduces = op.is("all-reduce") || op.is("reduce-scatter");
+  std::optional<ReductionKind> kind = reduces ? reductionOf(op, element) : std::nullopt;
+  return element.kind == Element::Unsigned && element.bits >= 8 &&
+         (kind == ReductionKind::Max || kind == ReductionKind::Min);
 }
 
 LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
@@ -288,7 +287,7 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
   for (const Shape *shape : shapes) {
     if (reduces && !(reduction = reductionOf(op, shape->element)))
       return success();
-    if (!carrier(shape->element, reduces, false))
+    if (!carrier(shape->element, reduces))
       return success();
   }
   understood = true;
@@ -306,10 +305,8 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
   SmallVector<Value> made;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Shape &shape = *shapes[i];
-    bool ordered = reduction == ReductionKind::Max || reduction == ReductionKind::Min;
-    bool isUnsigned = ordered && (shape.element.kind == Element::Unsigned ||
-                                  shape.element.kind == Element::Predicate);
-    Value input = carried(loc, operands[i], shape, reduces, isUnsigned);
+    bool flips = comparesUnsigned(op, shape.element);
+    Value input = carried(loc, operands[i], shape, reduces, flips);
     Type element = cast<RankedTensorType>(input.getType()).getElementType();
     auto type = RankedTensorType::get(to[i]->dims, element);
     auto grid = FlatSymbolRefAttr::get(context, "devices");
@@ -362,7 +359,7 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
       made.push_back(starter.getFuture());
       continue;
     }
-    made.push_back(restored(loc, created->getResult(0), *to[i]));
+    made.push_back(restored(loc, created->getResult(0), *to[i], flips));
   }
   results = made;
   return success();
@@ -443,7 +440,7 @@ LogicalResult Importer::start(Scope &scope, const Instruction &op, SmallVector<V
             collective(what, operands, shapes, partsOf(*result), /*start=*/true, made, understood)))
       return failure();
     if (understood && !made.empty() && isa<FutureType>(made[0].getType())) {
-      inFlight[&op] = made;
+      inFlight[&op] = {made, comparesUnsigned(what, shapes[0]->element)};
       results.assign(op.shape.leaves(), made[0]); // for the done alone
       return success();
     }
@@ -492,11 +489,11 @@ LogicalResult Importer::done(Scope &scope, const Instruction &op, SmallVector<Va
     return success();
   }
   Location loc = at(op);
-  for (auto [future, shape] : llvm::zip(it->second, partsOf(op.shape))) {
+  for (auto [future, shape] : llvm::zip(it->second.futures, partsOf(op.shape))) {
     Type type = cast<FutureType>(future.getType()).getValue();
     Value whole =
         AwaitOp::create(b, loc, type, future, Value(), IntegerAttr(), IntegerAttr(), ValueRange());
-    results.push_back(restored(loc, whole, *shape));
+    results.push_back(restored(loc, whole, *shape, it->second.flips));
   }
   inFlight.erase(it);
   return success();
@@ -631,7 +628,7 @@ void Importer::findScatters() {
       Instruction &op = computation.instructions[i];
       bool start = op.is("all-reduce-start");
       if ((!start && !op.is("all-reduce")) || op.operands.size() != 1 || !op.shape.array() ||
-          !reductionOf(op, op.shape.element) || !carrier(op.shape.element, true, false))
+          !reductionOf(op, op.shape.element) || !carrier(op.shape.element, true))
         continue;
       unsigned last = i;
       if (start) {

@@ -64,8 +64,13 @@ private:
   int64_t devices = 1, partitions = 1, replicas = 1;
   func::FuncOp main;
   Value partitionId, replicaId;
-  llvm::StringMap<func::FuncOp> kernels;                            ///< by name and type
-  llvm::DenseMap<const Instruction *, SmallVector<Value>> inFlight; ///< futures of starts
+  llvm::StringMap<func::FuncOp> kernels; ///< by name and type
+  /// What a start has in flight.
+  struct InFlight {
+    SmallVector<Value> futures;
+    bool flips = false; ///< unsigned numbers travel with their sign bit turned over
+  };
+  llvm::DenseMap<const Instruction *, InFlight> inFlight;
   llvm::DenseMap<const Instruction *, std::unique_ptr<std::vector<int64_t>>> deviceValues;
   std::deque<std::string> texts; ///< of attributes that are added
 
@@ -136,9 +141,10 @@ private:
   LogicalResult collective(const Instruction &op, ValueRange operands,
                            llvm::ArrayRef<const Shape *> shapes, llvm::ArrayRef<const Shape *> to,
                            bool start, SmallVector<Value> &results, bool &understood);
-  Value carried(Location loc, Value value, const Shape &shape, bool reduces, bool isUnsigned);
-  Value restored(Location loc, Value value, const Shape &shape);
-  Type carrier(Element element, bool reduces, bool isUnsigned);
+  Value carried(Location loc, Value value, const Shape &shape, bool reduces, bool flips);
+  Value restored(Location loc, Value value, const Shape &shape, bool flips);
+  Type carrier(Element element, bool reduces);
+  bool comparesUnsigned(const Instruction &op, const Element &element);
   std::optional<ReductionKind> reductionOf(const Instruction &op, const Element &element);
   LogicalResult collectiveInstruction(Scope &scope, const Instruction &op,
                                       SmallVector<Value> &results);

@@ -87,7 +87,10 @@ func::FuncOp Importer::kernel(StringRef name, TypeRange operands, TypeRange resu
   if (!function) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(result->getBody());
-    function = func::FuncOp::create(b, result->getLoc(), "hlo." + name.str(), type);
+    std::string plain = "hlo.";
+    for (char c : name)
+      plain += llvm::isAlnum(c) || c == '.' ? c : '_';
+    function = func::FuncOp::create(b, result->getLoc(), plain, type);
     function.setPrivate();
     SymbolTable(*result).insert(function, Block::iterator()); // a name of its own
   }

@@ -97,14 +97,18 @@ private:
         list.push_back(step.op);
     return list;
   }
-  /// The steps [low, high) between what the collective needs and what needs it, its own among them.
+  /// The steps [low, high) between what the collective needs and what needs it, its own among them;
+  /// no further than `reach` collectives: what is put off for longer holds its memory for longer.
   std::pair<size_t, size_t> around(unsigned op) const {
+    constexpr int reach = 16;
     const Schedule &schedule = draft.schedule();
     size_t low = draft.place({StepKind::start, op}), high = draft.place({StepKind::await, op});
-    while (low > 0 && !completes(schedule[low - 1], op))
-      --low;
-    while (high < schedule.size() && !needs(schedule[high], op))
-      ++high;
+    for (int passed = 0; low > 0 && !completes(schedule[low - 1], op); --low)
+      if (schedule[low - 1].kind == StepKind::start && ++passed > reach)
+        break;
+    for (int passed = 0; high < schedule.size() && !needs(schedule[high], op); ++high)
+      if (schedule[high].kind == StepKind::start && ++passed > reach)
+        break;
     return {low, high};
   }
   Schedule without(size_t low, size_t high, unsigned op) const {

@@ -66,17 +66,23 @@ public:
     std::optional<Totals> totals;
     if (failed(schedule(function.getBody().front(), 1, totals)))
       return failure();
-    if (totals)
-      remark::analysis(function.getLoc(), named("Overlap"))
-          << remark::add("exposed {0:F1} us of {1:F1} us before, {2:F1} us of {3:F1} us after; "
-                         "memory peak {4} bytes before, {5} after; schedule {6:x}",
-                         totals->exposedBefore * 1e6, totals->secondsBefore * 1e6,
-                         totals->exposed * 1e6, totals->seconds * 1e6, totals->peakBefore,
-                         totals->peak, totals->fingerprint)
-          << remark::metric("PeakBytesBefore", totals->peakBefore)
-          << remark::metric("PeakBytes", totals->peak)
-          << remark::metric("KernelsWithoutCost", int64_t(totals->withoutCost));
-    return success();
+    if (!totals)
+      return success();
+    remark::analysis(function.getLoc(), named("Overlap"))
+        << remark::add("exposed {0:F1} us of {1:F1} us before, {2:F1} us of {3:F1} us after; "
+                       "memory peak {4} bytes before, {5} after; schedule {6:x}",
+                       totals->exposedBefore * 1e6, totals->secondsBefore * 1e6,
+                       totals->exposed * 1e6, totals->seconds * 1e6, totals->peakBefore,
+                       totals->peak, totals->fingerprint)
+        << remark::metric("PeakBytesBefore", totals->peakBefore)
+        << remark::metric("PeakBytes", totals->peak)
+        << remark::metric("KernelsWithoutCost", int64_t(totals->withoutCost));
+    LogicalResult result = success();
+    if (function.getContext()->getRemarkEngine() || request.requireOverlap)
+      for (const Done &block : done)
+        if (failed(report(block)))
+          result = failure();
+    return result;
   }
 
 private:
@@ -104,8 +110,14 @@ private:
     return success();
   }
   LogicalResult schedule(Block &block, double times, std::optional<Totals> &totals);
-  LogicalResult report(const FunctionProblem &f, const Schedule &given, const Solution &solution,
-                       double times);
+  /// A block that is done, for the remarks on it.
+  struct Done {
+    FunctionProblem f;
+    Solution solution;
+    double times; ///< how often it runs
+  };
+  std::vector<Done> done;
+  LogicalResult report(const Done &block);
 };
 
 LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Totals> &result) {
@@ -140,7 +152,8 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   Solution solution = solver(f->problem, f->given, here.options);
   if (std::optional<std::string> wrong = overlap::check(f->problem, solution.schedule))
     return block.getParentOp()->emitError("schedule is wrong: ") << *wrong;
-  f->apply(solution.schedule);
+  if (solution.schedule != f->given)
+    f->apply(solution.schedule);
   overlap::Timeline before = overlap::evaluate(f->problem, f->given);
   totals.secondsBefore += before.seconds;
   totals.exposedBefore += before.totalExposed();
@@ -151,13 +164,12 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   totals.fingerprint ^= overlap::fingerprint(solution.schedule);
   totals.withoutCost += f->withoutCost;
   result = totals;
-  return report(*f, f->given, solution, times);
+  done.push_back({std::move(*f), std::move(solution), times});
+  return success();
 }
 
-LogicalResult Scheduler::report(const FunctionProblem &f, const Schedule &given,
-                                const Solution &solution, double times) {
-  if (!function.getContext()->getRemarkEngine() && !request.requireOverlap)
-    return success();
+LogicalResult Scheduler::report(const Done &block) {
+  const auto &[f, solution, times] = block;
   std::string often = times > 1 ? llvm::formatv(", {0:F0} times", times).str() : std::string();
   for (unsigned i = 0; i < f.sites.size(); ++i) {
     if (!f.sites[i].collective)
@@ -169,7 +181,7 @@ LogicalResult Scheduler::report(const FunctionProblem &f, const Schedule &given,
           f.problem.ops[*partner].name, seconds * 1e6, f.problem.ops[i].seconds * 1e6, often);
   }
   LogicalResult result = success();
-  for (const Exposure &e : overlap::explain(f.problem, given, solution, request.options)) {
+  for (const Exposure &e : overlap::explain(f.problem, f.given, solution, request.options)) {
     CollectiveOpInterface collective = f.sites[e.collective].collective;
     std::string text = llvm::formatv("exposed for {0:F1} us of {1:F1} us{2}: {3}", e.seconds * 1e6,
                                      f.problem.ops[e.collective].seconds * 1e6, often,

@@ -80,7 +80,7 @@ TEST(HloGroups, IotaIsWhatItsListsAre) {
     EXPECT_EQ(groupsOf(*a.digits, 8), groupsOf(*b.digits, 8)) << iota;
   }
   EXPECT_FALSE(readGroups("[2,3]<=[3,2]T(1,0)", 6).wrong);
-  EXPECT_FALSE(readGroups("[2,6]<=[4,3]", 12).digits); // a group ends within an axis
+  EXPECT_FALSE(readGroups("[3,4]<=[4,3]", 12).digits); // a group ends within an axis
 }
 
 TEST(HloGroups, Misfits) {

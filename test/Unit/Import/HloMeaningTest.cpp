@@ -17,10 +17,10 @@ using namespace mlir::ncclx;
 namespace {
 
 /// A module of one output, run on all devices: the bytes of the output of each.
-class Run {
+class DeviceRun {
 public:
-  Run(const std::string &text, int64_t devices,
-      const std::vector<std::vector<std::vector<char>>> &inputs = {}) {
+  DeviceRun(const std::string &text, int64_t devices,
+            const std::vector<std::vector<std::vector<char>>> &inputs = {}) {
     MLIRContext context;
     DialectRegistry registry;
     registerInterpreterDialects(registry);
@@ -69,7 +69,7 @@ public:
 /// The output of an entry whose body is given.
 template <typename T>
 std::vector<T> evaluate(const std::string &body, size_t count, const std::string &above = "") {
-  Run run("HloModule m\n" + above + "ENTRY %main () -> s32[] {\n" + body + "}\n", 1);
+  DeviceRun run("HloModule m\n" + above + "ENTRY %main () -> s32[] {\n" + body + "}\n", 1);
   EXPECT_EQ(run.messages, "") << body;
   EXPECT_TRUE(run.report.opaque.empty()) << body;
   return run.output<T>(0, count);
@@ -220,7 +220,7 @@ const std::string sum = "%sum (a: s32[], b: s32[]) -> s32[] {\n  %a = s32[] para
                         "  %b = s32[] parameter(1)\n  ROOT %r = s32[] add(%a, %b)\n}\n";
 
 TEST(HloMeaning, Collectives) {
-  Run swapped(
+  DeviceRun swapped(
       onDevices("  ROOT %r = s32[8] all-gather(%v), channel_id=1, "
                 "replica_groups={{0,2},{1,3}}, dimensions={0}, use_global_device_ids=true\n"),
       4);
@@ -230,25 +230,26 @@ TEST(HloMeaning, Collectives) {
     EXPECT_EQ(swapped.output<int32_t>(d, 8),
               (I{low, low + 1, low + 2, low + 3, high, high + 1, high + 2, high + 3}));
   }
-  Run scattered(onDevices("  %ar = s32[4] all-reduce(%v), channel_id=1, replica_groups=[1,4]<=[4], "
-                          "use_global_device_ids=true, to_apply=%sum\n"
-                          "  ROOT %r = s32[1] dynamic-slice(%ar, %i), dynamic_slice_sizes={1}\n",
-                          sum),
-                4);
+  DeviceRun scattered(
+      onDevices("  %ar = s32[4] all-reduce(%v), channel_id=1, replica_groups=[1,4]<=[4], "
+                "use_global_device_ids=true, to_apply=%sum\n"
+                "  ROOT %r = s32[1] dynamic-slice(%ar, %i), dynamic_slice_sizes={1}\n",
+                sum),
+      4);
   EXPECT_EQ(scattered.messages, "");
   EXPECT_EQ(scattered.report.scatters, 1);
   for (int d = 0; d < 4; ++d)
     EXPECT_EQ(scattered.output<int32_t>(d, 1), I{60 + 4 * d});
-  Run permuted(onDevices("  ROOT %r = s32[4] collective-permute(%v), channel_id=1, "
-                         "source_target_pairs={{0,3},{3,1}}\n"),
-               4);
+  DeviceRun permuted(onDevices("  ROOT %r = s32[4] collective-permute(%v), channel_id=1, "
+                               "source_target_pairs={{0,3},{3,1}}\n"),
+                     4);
   EXPECT_EQ(permuted.messages, "");
   EXPECT_EQ(permuted.output<int32_t>(3, 4), (I{0, 1, 2, 3}));
   EXPECT_EQ(permuted.output<int32_t>(1, 4), (I{30, 31, 32, 33}));
   EXPECT_EQ(permuted.output<int32_t>(0, 4), (I{0, 0, 0, 0}));
-  Run exchanged(onDevices("  ROOT %r = s32[4] all-to-all(%v), channel_id=1, "
-                          "replica_groups={{0,1,2,3}}, dimensions={0}\n"),
-                4);
+  DeviceRun exchanged(onDevices("  ROOT %r = s32[4] all-to-all(%v), channel_id=1, "
+                                "replica_groups={{0,1,2,3}}, dimensions={0}\n"),
+                      4);
   EXPECT_EQ(exchanged.messages, "");
   EXPECT_EQ(exchanged.output<int32_t>(2, 4), (I{2, 12, 22, 32}));
 }
@@ -259,23 +260,39 @@ TEST(HloMeaning, SmallTypesKeepTheirMeaning) {
                       "  %b.1 = s4[] parameter(1)\n  ROOT %r.1 = s4[] add(%a.1, %b.1)\n}\n"
                       "%or (a.2: pred[], b.2: pred[]) -> pred[] {\n  %a.2 = pred[] parameter(0)\n"
                       "  %b.2 = pred[] parameter(1)\n  ROOT %r.2 = pred[] or(%a.2, %b.2)\n}\n";
-  Run four(onDevices("  %s = s4[4] convert(%x)\n"
-                     "  %ar = s4[4] all-reduce(%s), channel_id=1, replica_groups=[1,4]<=[4], "
-                     "use_global_device_ids=true, to_apply=%add\n"
-                     "  %d = s4[4] add(%ar, %ar)\n  ROOT %r = s32[4] convert(%d)\n",
-                     above),
-           4);
+  DeviceRun four(onDevices("  %s = s4[4] convert(%x)\n"
+                           "  %ar = s4[4] all-reduce(%s), channel_id=1, replica_groups=[1,4]<=[4], "
+                           "use_global_device_ids=true, to_apply=%add\n"
+                           "  %d = s4[4] add(%ar, %ar)\n  ROOT %r = s32[4] convert(%d)\n",
+                           above),
+                 4);
   EXPECT_EQ(four.messages, "");
   EXPECT_EQ(four.output<int32_t>(1, 4), (I{-4, -4, -4, -4})); // 2 * 6 = 12
-  Run any(onDevices("  %two = s32[4] broadcast(%ten), dimensions={}\n"
-                    "  %p = pred[4] compare(%v, %two), direction=LT\n"
-                    "  %ar = pred[4] all-reduce(%p), channel_id=1, replica_groups=[1,4]<=[4], "
-                    "use_global_device_ids=true, to_apply=%or\n"
-                    "  ROOT %r = s32[4] convert(%ar)\n",
-                    above),
-          4);
+  DeviceRun any(
+      onDevices("  %two = s32[4] broadcast(%ten), dimensions={}\n"
+                "  %p = pred[4] compare(%v, %two), direction=LT\n"
+                "  %ar = pred[4] all-reduce(%p), channel_id=1, replica_groups=[1,4]<=[4], "
+                "use_global_device_ids=true, to_apply=%or\n"
+                "  ROOT %r = s32[4] convert(%ar)\n",
+                above),
+      4);
   EXPECT_EQ(any.messages, "");
   EXPECT_EQ(any.output<int32_t>(3, 4), (I{1, 1, 1, 1}));
+}
+
+// Numbers without a sign are compared without one, whatever carries them.
+TEST(HloMeaning, UnsignedMaxima) {
+  std::string above = "%max (a.1: u32[], b.1: u32[]) -> u32[] {\n  %a.1 = u32[] parameter(0)\n"
+                      "  %b.1 = u32[] parameter(1)\n  ROOT %r.1 = u32[] maximum(%a.1, %b.1)\n}\n";
+  DeviceRun most(
+      onDevices("  %one = s32[] constant(1)\n  %ones = s32[4] broadcast(%one), dimensions={}\n"
+                "  %less = s32[4] subtract(%x, %ones)\n  %u = u32[4] convert(%less)\n"
+                "  ROOT %ar = u32[4] all-reduce(%u), channel_id=1, replica_groups=[1,4]<=[4], "
+                "use_global_device_ids=true, to_apply=%max\n",
+                above),
+      4);
+  EXPECT_EQ(most.messages, "");
+  EXPECT_EQ(most.output<uint32_t>(2, 1), U{UINT32_MAX}); // device 0's -1
 }
 
 } // namespace

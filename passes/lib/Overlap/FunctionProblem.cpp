@@ -24,8 +24,7 @@ std::string mlir::ncclx::describe(Operation *op) {
   return text;
 }
 
-/// Goes with its users wherever they go.
-static bool isGlue(Operation *op) {
+bool mlir::ncclx::isGlue(Operation *op) {
   return isa<linalg::FillOp>(op) || (op->getNumRegions() == 0 && isPure(op) && !isa<CallOp>(op));
 }
 
@@ -108,8 +107,7 @@ static std::optional<overlap::Op> costOfProduct(linalg::LinalgOp op, std::string
   return cost.gemm(std::move(name), m * groups, n, k, groups);
 }
 
-/// A kernel's time and shares. Its name is for remarks.
-static std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost) {
+std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::CostModel &cost) {
   std::string name = describe(op);
   int64_t bytes = 0;
   for (Type type : op->getOperandTypes())

@@ -65,6 +65,12 @@ private:
 /// Whether anything in it communicates.
 bool communicates(Operation *op);
 
+/// Goes with its users wherever they go: it is no op of a problem.
+bool isGlue(Operation *op);
+
+/// A kernel's time and shares; nothing where they are not known.
+std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost);
+
 /// "all_gather of 16384 bytes", "linalg.matmul -> tensor<4x8xf32>": how remarks call it.
 std::string describe(Operation *op);
 

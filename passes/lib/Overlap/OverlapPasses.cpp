@@ -37,20 +37,23 @@ struct Request {
   bool requireOverlap;
 };
 
-/// The kernel that runs beside the collective for longest, and for how long anything does.
-std::pair<std::optional<unsigned>, double> partnerOf(const overlap::Timeline &line, unsigned op) {
-  std::optional<unsigned> best;
-  double longest = 0, sum = 0;
+/// Of each op that is a collective, the kernel that runs beside it for longest, and for how long
+/// anything does.
+struct Partner {
+  std::optional<unsigned> kernel;
+  double longest = 0, seconds = 0;
+};
+std::vector<Partner> partnersOf(const overlap::Timeline &line, size_t ops) {
+  std::vector<Partner> partners(ops);
   for (const overlap::Beside &beside : line.beside) {
-    if (beside.collective != op)
-      continue;
-    sum += beside.seconds;
-    if (beside.seconds > longest) {
-      longest = beside.seconds;
-      best = beside.kernel;
+    Partner &partner = partners[beside.collective];
+    partner.seconds += beside.seconds;
+    if (beside.seconds > partner.longest) {
+      partner.longest = beside.seconds;
+      partner.kernel = beside.kernel;
     }
   }
-  return {best, sum};
+  return partners;
 }
 
 /// Schedules the blocks of one function, loops before what they stand in.
@@ -171,11 +174,10 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
 LogicalResult Scheduler::report(const Done &block) {
   const auto &[f, solution, times] = block;
   std::string often = times > 1 ? llvm::formatv(", {0:F0} times", times).str() : std::string();
+  std::vector<Partner> partners = partnersOf(solution.timeline, f.problem.ops.size());
   for (unsigned i = 0; i < f.sites.size(); ++i) {
-    if (!f.sites[i].collective)
-      continue;
-    auto [partner, seconds] = partnerOf(solution.timeline, i);
-    if (partner)
+    auto [partner, longest, seconds] = partners[i];
+    if (f.sites[i].collective && partner)
       remark::passed(f.sites[i].op->getLoc(), named("OverlapPlaced")) << remark::add(
           "{0} runs beside {1} for {2:F1} us of {3:F1} us{4}", f.problem.ops[i].name,
           f.problem.ops[*partner].name, seconds * 1e6, f.problem.ops[i].seconds * 1e6, often);

@@ -6,6 +6,7 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "FunctionProblem.h"
+#include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Solve.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -113,6 +114,7 @@ private:
     return success();
   }
   LogicalResult schedule(Block &block, double times, std::optional<Totals> &totals);
+  void promise(Operation *where, const FunctionProblem &f, const Solution &solution);
   /// A block that is done, for the remarks on it.
   struct Done {
     FunctionProblem f;
@@ -155,8 +157,10 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   Solution solution = solver(f->problem, f->given, here.options);
   if (std::optional<std::string> wrong = overlap::check(f->problem, solution.schedule))
     return block.getParentOp()->emitError("schedule is wrong: ") << *wrong;
-  if (solution.schedule != f->given)
+  if (solution.schedule != f->given) {
     f->apply(solution.schedule);
+    promise(block.getParentOp(), *f, solution);
+  }
   overlap::Timeline before = overlap::evaluate(f->problem, f->given);
   totals.secondsBefore += before.seconds;
   totals.exposedBefore += before.totalExposed();
@@ -169,6 +173,28 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   result = totals;
   done.push_back({std::move(*f), std::move(solution), times});
   return success();
+}
+
+/// Writes down what the schedule promises, on the op whose block it is.
+void Scheduler::promise(Operation *where, const FunctionProblem &f, const Solution &solution) {
+  Builder b(where->getContext());
+  SmallVector<Attribute> list;
+  for (const overlap::Promise &p :
+       overlap::contractOf(f.problem, solution.schedule, solution.timeline)) {
+    SmallVector<NamedAttribute> entry = {
+        b.getNamedAttr("name", b.getStringAttr(p.name)),
+        b.getNamedAttr("kind", b.getStringAttr(p.collective ? "collective"
+                                               : p.product  ? "product"
+                                                            : "kernel")),
+        b.getNamedAttr("us", b.getF64FloatAttr(p.seconds * 1e6))};
+    if (!p.beside.empty()) {
+      entry.push_back(b.getNamedAttr("hidden_us", b.getF64FloatAttr(p.hidden * 1e6)));
+      SmallVector<int64_t> beside(p.beside.begin(), p.beside.end());
+      entry.push_back(b.getNamedAttr("beside", b.getDenseI64ArrayAttr(beside)));
+    }
+    list.push_back(b.getDictionaryAttr(entry));
+  }
+  where->setAttr(kContractAttrName, b.getArrayAttr(list));
 }
 
 LogicalResult Scheduler::report(const Done &block) {

@@ -11,6 +11,7 @@ using Route = Dataflow::Route;
 ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   switch (algorithm) {
   case Algorithm::Direct:
+  case Algorithm::Eager:
     return ReductionOrder::Rank;
   case Algorithm::Ring:
     return ReductionOrder::Ring;
@@ -55,6 +56,13 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     if (!oneAxis)
       return llvm::formatv("its rounds run along one axis, not {0}", op.getAxes().size()).str();
     return std::nullopt;
+  case Algorithm::Eager:
+    // Only where each hears from all does a member know, unasked, what the others have taken.
+    if (flow.route != Route::All || flow.counts)
+      return llvm::formatv("the members of {0} do not all hear from each other",
+                           op->getName().stripDialect())
+          .str();
+    return std::nullopt;
   case Algorithm::Binomial:
     if (!rooted)
       return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();
@@ -68,7 +76,7 @@ std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorit
     return why;
   if (op.isReduction()) {
     // Partial results travel as elements.
-    if (algorithm != Algorithm::Direct &&
+    if (orderOf(algorithm) != ReductionOrder::Rank &&
         op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
       return (algorithm == Algorithm::Ring ? "a ring" : "it") +
              std::string(" accumulates in the element type");

@@ -104,9 +104,9 @@ DimAttr ScheduleBuilder::freeDim(int64_t size, int64_t granule) {
   return DimAttr::get(builder.getContext(), "", size, Cut::Balanced, granule);
 }
 
-Value ScheduleBuilder::scratch(StringRef name, MemRefType type) {
+Value ScheduleBuilder::scratch(StringRef name, MemRefType type, int64_t generations) {
   return WindowOp::create(builder, loc, WindowType::get(builder.getContext()), name,
-                          WindowRole::Scratch, IntegerAttr(), 1,
+                          WindowRole::Scratch, IntegerAttr(), generations,
                           carrier.loadStore ? PeerAccess::LoadStore : PeerAccess::Put, type);
 }
 

@@ -34,9 +34,7 @@ int64_t Plan::address(int64_t window) {
     hasBadWindow = true;
     return 0;
   }
-  const Shape::Window &w = shape.windows[window];
-  return int64_t(
-      reinterpret_cast<intptr_t>(own->base() + w.offset + runNumber % w.generations * w.pitch));
+  return int64_t(reinterpret_cast<intptr_t>(own->base() + windowAt[size_t(window)]));
 }
 
 bool Plan::resolvePeer(int64_t peer, int &rank) const {
@@ -75,13 +73,13 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
     return fail(ncclxrtInvalidArgument,
                 fmt::format("{}: rows of {} bytes at stride {} overlap in a destination", what,
                             where.rowBytes, where.stride));
-  if (where.rowBytes % unit != 0)
+  if (unit != 1 && where.rowBytes % unit != 0)
     return fail(ncclxrtInvalidArgument,
                 fmt::format("{}: rows of {} bytes are not whole elements of {} bytes", what,
                             where.rowBytes, unit));
   // An empty range touches nothing, wherever it says that it lies.
-  range = {w.offset + runNumber % w.generations * w.pitch + (empty ? 0 : where.offset), where.rows,
-           where.stride, where.rowBytes};
+  range = {windowAt[size_t(where.window)] + (empty ? 0 : where.offset), where.rows, where.stride,
+           where.rowBytes};
   return ncclxrtSuccess;
 }
 
@@ -94,7 +92,7 @@ ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index, int64_t count, i
     return fail(ncclxrtInvalidArgument,
                 fmt::format("slots '{}' have {} counters, expected [{}, {} + {}) to lie among them",
                             s.name, s.count, index, index, count));
-  slot = s.first + runNumber % s.generations * s.count + index;
+  slot = slotsAt[size_t(slots)] + index;
   return ncclxrtSuccess;
 }
 

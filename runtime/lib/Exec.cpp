@@ -54,6 +54,12 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
                                                     where.peer, comm.nranks()));
   int64_t total, end;
+  // Most ranges are one row.
+  if (where.rows == 1 && moved == 0 && unit == 1 && where.offset >= 0 && where.stride >= 0 &&
+      where.rowBytes > 0 && where.offset <= w.bytes && where.rowBytes <= w.bytes - where.offset) {
+    range = {windowAt[size_t(where.window)] + where.offset, 1, where.stride, where.rowBytes};
+    return ncclxrtSuccess;
+  }
   bool empty = where.rows == 0 || where.rowBytes == 0;
   bool fits = where.offset >= 0 && where.rows >= 0 && where.stride >= 0 && where.rowBytes >= 0 &&
               moved >= 0 && (empty || where.offset <= w.bytes) &&

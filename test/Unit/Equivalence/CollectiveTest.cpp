@@ -31,8 +31,10 @@ bool carries(const std::string &algorithm, Kind kind) {
   bool rooted = kind >= Kind::Broadcast;
   if (algorithm == "ring")
     return !rooted && kind != Kind::PermutePairs && kind != Kind::AllToAllV;
-  if (algorithm == "bruck" || algorithm == "eager")
+  if (algorithm == "bruck")
     return kind <= Kind::AllToAll;
+  if (algorithm == "eager")
+    return kind <= Kind::AllToAll || rooted;
   return algorithm != "binomial" || rooted;
 }
 

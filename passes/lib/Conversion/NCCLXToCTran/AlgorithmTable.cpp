@@ -57,11 +57,8 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
       return llvm::formatv("its rounds run along one axis, not {0}", op.getAxes().size()).str();
     return std::nullopt;
   case Algorithm::Eager:
-    // Only where each hears from all does a member know, unasked, what the others have taken.
-    if (flow.route != Route::All || flow.counts)
-      return llvm::formatv("the members of {0} do not all hear from each other",
-                           op->getName().stripDialect())
-          .str();
+    if (flow.route == Route::Listed || flow.counts)
+      return llvm::formatv("{0} has no eager form", op->getName().stripDialect()).str();
     return std::nullopt;
   case Algorithm::Binomial:
     if (!rooted)

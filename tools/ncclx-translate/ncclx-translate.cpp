@@ -32,7 +32,8 @@ static void registerGraphDialects(DialectRegistry &registry) {
 }
 
 static void registerScheduleDialects(DialectRegistry &registry) {
-  registry.insert<ctran::CTranDialect, arith::ArithDialect, scf::SCFDialect>();
+  registerGraphDialects(registry); // kernels, and the grid
+  registry.insert<ctran::CTranDialect>();
 }
 
 /// The one program of a file that is to be written as `what`.
@@ -60,8 +61,7 @@ int main(int argc, char **argv) {
       "ctran-to-cuda", "Write a schedule's sm lanes as CUDA C++",
       [](Operation *op, llvm::raw_ostream &output) -> LogicalResult {
         FailureOr<ctran::ProgramOp> program = onlyProgram(op, "CUDA");
-        return failed(program) ? failure()
-                               : ncclx::emitCuda(*program, output, {threads, blocks});
+        return failed(program) ? failure() : ncclx::emitCuda(*program, output, {threads, blocks});
       },
       registerScheduleDialects);
   TranslateFromMLIRRegistration toMscclXml(
@@ -73,7 +73,8 @@ int main(int argc, char **argv) {
       registerScheduleDialects);
   llvm::cl::opt<int64_t> chunkElements(
       "chunk-elements", llvm::cl::init(ncclx::MscclOptions().chunkElements),
-      llvm::cl::value_desc("N"), llvm::cl::desc("--import-*: elements of a chunk, of f32 (default 64)"));
+      llvm::cl::value_desc("N"),
+      llvm::cl::desc("--import-*: elements of a chunk, of f32 (default 64)"));
   llvm::cl::opt<int64_t> fifoSlots(
       "fifo-slots", llvm::cl::init(ncclx::MscclOptions().fifoSlots), llvm::cl::value_desc("N"),
       llvm::cl::desc("--import-msccl-xml: places of each FIFO (default 8)"));

@@ -327,10 +327,10 @@ Value ChunkProgram::emitSinks(ValueRange ready) {
     int64_t share = shape.inputChunks / shape.ranks;
     Value width = constant(share);
     Value from = arith::DivSIOp::create(b, s().loc, j, width);
-    Value index = s().add(
-        s().add(arith::MulIOp::create(b, s().loc, from, constant(shape.inputChunks)),
-                number(share)),
-        arith::RemSIOp::create(b, s().loc, j, width));
+    Value index =
+        s().add(s().add(arith::MulIOp::create(b, s().loc, from, constant(shape.inputChunks)),
+                        number(share)),
+                arith::RemSIOp::create(b, s().loc, j, width));
     return s().sink(s().range(output, j), value, index, {}, before, {0});
   });
 }

@@ -1,7 +1,7 @@
 //===- ChunkProgram.h - Programs over buffers that are counted in chunks ----*- C++ -*-===//
 //
-// MSCCL's XML and MSCCL++'s plans say little of sizes: a rank has so many chunks of input, output and
-// scratch, and each GPU has a text of its own. What both become is written here.
+// MSCCL's XML and MSCCL++'s plans say little of sizes: a rank has so many chunks of input, output
+// and scratch, and each GPU has a text of its own. What both become is written here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLX_LIB_IMPORT_CHUNKPROGRAM_H
@@ -98,8 +98,8 @@ protected:
 
   Value constant(int64_t value);
   Value chunks(Value window, int64_t first, int64_t count);
-  /// The window that a place of `rank` lies in, and the chunks [place, place + count) of it in `view`,
-  /// which is that window or a peer's view of it.
+  /// The window that a place of `rank` lies in, and the chunks [place, place + count) of it in
+  /// `view`, which is that window or a peer's view of it.
   Value windowOf(int64_t rank, Place place);
   Value chunksAt(Value view, int64_t rank, Place place, int64_t count);
   Value own(int64_t rank, Place place, int64_t count);

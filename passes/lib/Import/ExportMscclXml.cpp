@@ -1,9 +1,10 @@
 //===- ExportMscclXml.cpp - A ctran program as an MSCCL XML file ------------------------===//
 //
-// MSCCL knows no puts and no signals: a sender fills a FIFO and the receiver empties it. So a put that
-// notifies becomes a send on a connection of its slot's own, received where the slot is awaited; what
-// a receiver's ready tokens and credits say is said by the FIFO. What one rank's lanes order among
-// themselves are dependencies of steps. Whether that is enough the prover says of the file, imported.
+// MSCCL knows no puts and no signals: a sender fills a FIFO and the receiver empties it. So a put
+// whose landing raises a slot, by its notify or by a signal behind it on its lane, becomes a send
+// on a connection of that slot's own, received where the slot is awaited; what a receiver's ready
+// tokens and credits say is said by the FIFO. What one rank's lanes order among themselves are
+// dependencies of steps. Whether that is enough the prover says of the file, imported.
 //
 //===----------------------------------------------------------------------===//
 #include "ncclx/CTran/Reader.h"
@@ -56,12 +57,17 @@ struct Item {
   machine::Op op;
   std::vector<Box> reads, writes;
   std::vector<SlotKey> slots;
+  std::optional<SlotKey> arrives; ///< of a put: the slot that says so
 };
 
-/// A put that notifies.
-struct Put {
-  int64_t sender;
-  Box dest;
+/// What raises a slot at another rank.
+struct Arrivals {
+  struct Put {
+    Box dest;
+    int64_t raise; ///< the signal that tells of it, from 0
+  };
+  int64_t sender = 0, raises = 0;
+  std::vector<Put> puts;
 };
 
 class Exporter {
@@ -80,7 +86,7 @@ private:
   bool inPlace = false;
   std::vector<int64_t> base; ///< of each window in its buffer
   std::vector<std::vector<Item>> items;
-  std::map<SlotKey, std::vector<Put>> puts;
+  std::map<SlotKey, Arrivals> arrivals;
   std::map<SlotKey, int64_t> channels; ///< of the connection that a slot's puts take
   std::map<std::pair<int64_t, int64_t>, int64_t> channelsOf; ///< how many a pair of ranks has
   std::vector<std::vector<ThreadBlock>> blocks;
@@ -101,6 +107,7 @@ private:
   }
   LogicalResult declare();
   LogicalResult load();
+  LogicalResult raise(const machine::Op &op, const SlotKey &slot, ArrayRef<Item *> puts);
   LogicalResult resolve(const machine::Op &op, const machine::Access &access, Box &box);
   int64_t target(const machine::Peer &peer) const;
   int64_t number(const machine::Index &index) const;
@@ -109,11 +116,11 @@ private:
   LogicalResult writeItem(Item &item);
   LogicalResult writeReduce(const Item &item, size_t block, Clock &clock);
   LogicalResult writeWait(const Item &item, Clock &clock);
-  void receive(const SlotKey &slot, size_t upTo, const Clock &after, Clock &clock);
+  void receive(const SlotKey &slot, int64_t upTo, const Clock &after, Clock &clock);
   size_t blockOf(int64_t peer, bool sends, int64_t channel);
   size_t blockOf(const machine::Lane &lane);
   void add(size_t block, Step step, const Clock &after, Clock &clock);
-  void print(llvm::raw_ostream &os) const;
+  void print(llvm::raw_ostream &os);
 };
 
 LogicalResult Exporter::declare() {
@@ -130,9 +137,8 @@ LogicalResult Exporter::declare() {
     if (window.role != Role::Scratch && *total)
       return program.emitError("has several inputs or outputs; an MSCCL file has one of each");
     if (window.generations != 1)
-      return program.emitError("window \"")
-             << window.name << "\" has " << window.generations
-             << " generations; an MSCCL file's buffers have one";
+      return program.emitError("window \"") << window.name << "\" has " << window.generations
+                                            << " generations; an MSCCL file's buffers have one";
     if (window.elementBytes != schedule.windows.front().elementBytes)
       return program.emitError("has windows of several element types");
     base.push_back(*total);
@@ -180,9 +186,9 @@ LogicalResult Exporter::resolve(const machine::Op &op, const machine::Access &ac
     return refuse(op) << bytes.rows << " rows of window \"" << window.name
                       << "\" that do not follow each other; its steps move whole chunks";
   using Role = machine::Window::Role;
-  box.buffer = window.role == Role::Scratch                ? 's'
+  box.buffer = window.role == Role::Scratch             ? 's'
                : inPlace || window.role == Role::Output ? 'o'
-                                                           : 'i';
+                                                        : 'i';
   box.first = base[access.window] + bytes.offset / window.elementBytes;
   box.count = bytes.bytes() / window.elementBytes;
   return success();
@@ -232,21 +238,59 @@ LogicalResult Exporter::load() {
         for (int64_t i = 0; i < count; ++i)
           item.slots.push_back({target(op.slot->peer), op.slot->slots, begin + i});
       }
-      if (op.kind == machine::OpKind::Copy && item.writes.front().rank != rank) {
-        if (!op.slot || item.writes.size() != 1)
-          return refuse(op) << "a put that does not notify, or has several destinations";
-        std::vector<Put> &known = puts[item.slots.front()];
-        if (!known.empty() && known.front().sender != rank)
-          return refuse(op) << "slot \"" << schedule.slots[op.slot->slots].name
-                            << "\" is raised by puts of several ranks; a connection has one sender";
-        known.push_back({rank, item.writes.front()});
-        auto [channel, isNew] = channels.try_emplace(item.slots.front(), 0);
-        if (isNew)
-          channel->second = channelsOf[{rank, item.writes.front().rank}]++;
-      }
+      bool put = op.kind == machine::OpKind::Copy &&
+                 llvm::any_of(item.writes, [&](const Box &box) { return box.rank != rank; });
+      if (put && item.writes.size() != 1)
+        return refuse(op) << "a put with several destinations";
       items[rank].push_back(std::move(item));
     }
+    // Puts that no signal has told of yet, by lane.
+    std::map<std::pair<int, int64_t>, SmallVector<Item *>> untold;
+    for (Item &item : items[rank]) {
+      const machine::Op &op = item.op;
+      SmallVector<Item *> &waiting = untold[{int(op.lane.kind), op.lane.index}];
+      bool put = op.kind == machine::OpKind::Copy && item.writes.front().rank != rank;
+      if (put && op.slot) {
+        if (failed(raise(op, item.slots.front(), &item)))
+          return failure();
+      } else if (put) {
+        if (machine::isIssueLane(op.lane.kind))
+          return refuse(op) << "a put on nic that does not notify";
+        waiting.push_back(&item);
+      } else if (op.kind == machine::OpKind::Signal && std::get<0>(item.slots.front()) != rank) {
+        int64_t to = std::get<0>(item.slots.front());
+        auto there = [&](Item *each) { return each->writes.front().rank == to; };
+        SmallVector<Item *> told(llvm::make_filter_range(waiting, there));
+        llvm::erase_if(waiting, there);
+        if (failed(raise(op, item.slots.front(), told)))
+          return failure();
+      }
+    }
+    for (auto &[lane, waiting] : untold)
+      if (!waiting.empty())
+        return refuse(waiting.front()->op) << "a put of which its receiver is not told";
   }
+  return success();
+}
+
+/// One more signal on a slot at a peer, which tells of `puts`.
+LogicalResult Exporter::raise(const machine::Op &op, const SlotKey &slot, ArrayRef<Item *> puts) {
+  auto [it, isNew] = arrivals.try_emplace(slot);
+  Arrivals &known = it->second;
+  if (isNew) {
+    known.sender = rank;
+    channels[slot] = -1;
+  }
+  if (known.sender != rank)
+    return refuse(op) << "slot \"" << schedule.slots[std::get<1>(slot)].name
+                      << "\" is raised by several ranks; a connection has one sender";
+  for (Item *put : puts) {
+    put->arrives = slot;
+    known.puts.push_back({put->writes.front(), known.raises});
+    if (channels[slot] < 0)
+      channels[slot] = channelsOf[{rank, std::get<0>(slot)}]++;
+  }
+  ++known.raises;
   return success();
 }
 
@@ -287,8 +331,8 @@ size_t Exporter::blockOf(const machine::Lane &lane) {
   return it->second;
 }
 
-/// Appends a step behind `after`; `clock` is then what is over when it is. A step names one step that
-/// it waits for; others get a nop each.
+/// Appends a step behind `after`; `clock` is then what is over when it is. A step names one step
+/// that it waits for; others get a nop each.
 void Exporter::add(size_t number, Step step, const Clock &after, Clock &clock) {
   ThreadBlock &block = blocks[rank][number];
   Clock known = block.steps.empty() ? Clock() : block.steps.back().clock;
@@ -325,14 +369,15 @@ void Exporter::add(size_t number, Step step, const Clock &after, Clock &clock) {
   merge(clock, block.steps.back().clock);
 }
 
-void Exporter::receive(const SlotKey &slot, size_t upTo, const Clock &after, Clock &clock) {
-  const std::vector<Put> &list = puts[slot];
-  for (size_t &next = received[slot]; next < std::min(upTo, list.size()); ++next) {
-    if (!list[next].dest.count)
+void Exporter::receive(const SlotKey &slot, int64_t upTo, const Clock &after, Clock &clock) {
+  const Arrivals &from = arrivals[slot];
+  for (size_t &next = received[slot]; next < from.puts.size() && from.puts[next].raise < upTo;
+       ++next) {
+    if (!from.puts[next].dest.count)
       continue;
     Clock done;
-    add(blockOf(list[next].sender, /*sends=*/false, channels[slot]),
-        {"r", {}, list[next].dest}, after, done);
+    add(blockOf(from.sender, /*sends=*/false, channels[slot]), {"r", {}, from.puts[next].dest},
+        after, done);
     merge(clock, done);
   }
 }
@@ -343,13 +388,13 @@ LogicalResult Exporter::writeWait(const Item &item, Clock &clock) {
     int64_t k = schedule.slots[std::get<1>(slot)].awaited(item.op.k);
     if (k <= 0)
       continue;
-    if (puts.count(slot)) {
-      receive(slot, size_t(k), after, clock);
+    if (arrivals.count(slot)) { // without puts: a peer's ready token or credit
+      receive(slot, k, after, clock);
       continue;
     }
     auto own = raised.find(slot);
     if (own == raised.end())
-      continue; // a peer's ready token or credit
+      return refuse(item.op) << "waits for a signal of its own rank that the text has only later";
     if (k > int64_t(own->second.size()))
       return refuse(item.op) << "waits for a signal of its own rank that the text has only later";
     for (int64_t i = 0; i < k; ++i)
@@ -409,7 +454,7 @@ LogicalResult Exporter::writeItem(Item &item) {
         add(blockOf(op.lane), {"cpy", from, dest}, clock, clock);
         continue;
       }
-      add(blockOf(dest.rank, /*sends=*/true, channels[item.slots.front()]), {"s", from, {}}, clock,
+      add(blockOf(dest.rank, /*sends=*/true, channels[*item.arrives]), {"s", from, {}}, clock,
           clock);
     }
     break;
@@ -421,8 +466,6 @@ LogicalResult Exporter::writeItem(Item &item) {
   case machine::OpKind::Signal:
     if (std::get<0>(item.slots.front()) == rank)
       raised[item.slots.front()].push_back(clock);
-    else if (puts.count(item.slots.front()))
-      return refuse(op) << "a signal on a slot that puts raise, too";
     break;
   case machine::OpKind::Wait:
     if (failed(writeWait(item, clock)))
@@ -459,13 +502,13 @@ LogicalResult Exporter::writeRank() {
   Clock all;
   for (auto &[lane, clock] : laneClock)
     merge(all, clock);
-  for (auto &[slot, list] : puts)
+  for (auto &[slot, from] : arrivals)
     if (std::get<0>(slot) == rank)
-      receive(slot, list.size(), all, all);
+      receive(slot, from.raises, all, all);
   return success();
 }
 
-void Exporter::print(llvm::raw_ostream &os) const {
+void Exporter::print(llvm::raw_ostream &os) {
   auto claim = cast<ctran::CollectiveAttr>(program.getCollectives()[0]);
   StringRef collective = llvm::StringSwitch<StringRef>(claim.getKind())
                              .Case("all_gather", "allgather")
@@ -478,11 +521,12 @@ void Exporter::print(llvm::raw_ostream &os) const {
     most = std::max(most, count);
   int64_t in = inputElements / chunk, out = outputElements / chunk;
   int64_t scratch = (scratchElements + chunk - 1) / chunk;
-  os << llvm::formatv("<algo name=\"{0}\" proto=\"Simple\" nchannels=\"{1}\" nchunksperloop=\"{2}\" "
-                      "ngpus=\"{3}\" coll=\"{4}\" inplace=\"{5}\" outofplace=\"{6}\" "
-                      "minBytes=\"0\" maxBytes=\"{7}\">\n",
-                      program.getSymName(), most, std::max(in, out), ranks, collective,
-                      int(inPlace), int(!inPlace), std::numeric_limits<int64_t>::max());
+  os << llvm::formatv(
+      "<algo name=\"{0}\" proto=\"Simple\" nchannels=\"{1}\" nchunksperloop=\"{2}\" "
+      "ngpus=\"{3}\" coll=\"{4}\" inplace=\"{5}\" outofplace=\"{6}\" "
+      "minBytes=\"0\" maxBytes=\"{7}\">\n",
+      program.getSymName(), most, std::max(in, out), ranks, collective, int(inPlace), int(!inPlace),
+      std::numeric_limits<int64_t>::max());
   for (auto [rank, list] : llvm::enumerate(blocks)) {
     os << llvm::formatv("  <gpu id=\"{0}\" i_chunks=\"{1}\" o_chunks=\"{2}\" s_chunks=\"{3}\">\n",
                         rank, in, out, scratch);
@@ -498,8 +542,8 @@ void Exporter::print(llvm::raw_ostream &os) const {
                             "dstbuf=\"{4}\" dstoff=\"{5}\" cnt=\"{6}\" depid=\"{7}\" deps=\"{8}\" "
                             "hasdep=\"{9}\"/>\n",
                             s, step.type, source.buffer, source.first / chunk, dest.buffer,
-                            dest.first / chunk, source.count / chunk, step.on.first,
-                            step.on.second, int(step.awaited));
+                            dest.first / chunk, source.count / chunk, step.on.first, step.on.second,
+                            int(step.awaited));
       }
       os << "    </tb>\n";
     }

@@ -1,8 +1,8 @@
 //===- ImportMscclppJson.cpp - An MSCCL++ plan as ctran --------------------------------===//
 //
 // A thread block is an `sm` lane, a channel a counter at the end that waits, a port channel a `ce`
-// lane too, on which puts and signals are done in order. A packet is a copy of one chunk that raises
-// a counter of that chunk: its flag.
+// lane too, on which puts and signals are done in order. A packet is a copy of one chunk that
+// raises a counter of that chunk: its flag.
 //
 //===----------------------------------------------------------------------===//
 #include "MscclppPlan.h"
@@ -33,10 +33,10 @@ private:
 
   // Of the rank being written.
   int64_t rank = 0;
-  std::vector<Value> last;          ///< by block
-  std::vector<Value> port;          ///< by channel: the last put or signal over it
-  std::vector<int64_t> waited;      ///< by channel
-  std::vector<int64_t> acquired;    ///< by semaphore
+  std::vector<Value> last;       ///< by block
+  std::vector<Value> port;       ///< by channel: the last put or signal over it
+  std::vector<int64_t> waited;   ///< by channel
+  std::vector<int64_t> acquired; ///< by semaphore
   std::map<std::pair<size_t, size_t>, Value> done;
   std::map<std::pair<int64_t, int64_t>, Value> meetings; ///< of blocks, by barrier and use
   // Of the op being written.
@@ -56,9 +56,7 @@ private:
                                    constant(value), after, lane.kind, constant(lane.index), s().of,
                                    note)};
   }
-  void signal(Value slot) {
-    after = {s().signal(slot, after, lane, note.getValue())};
-  }
+  void signal(Value slot) { after = {s().signal(slot, after, lane, note.getValue())}; }
   Value box(const PlanOperand &operand, int64_t at, int64_t first, int64_t count) {
     Value window = windowOf(at, operand.place);
     Place place{operand.place.buffer, operand.place.chunk + first};
@@ -80,9 +78,8 @@ private:
       wait(slot(packets, packetOf, rank, source.place.chunk + i), 1);
   }
   void copy(Value source, ValueRange dests, Value notify) {
-    after = {ctran::CopyOp::create(b, s().loc, ctran::TokenType::get(b.getContext()), source,
-                                   dests, notify, after, lane.kind, constant(lane.index), s().of,
-                                   note)};
+    after = {ctran::CopyOp::create(b, s().loc, ctran::TokenType::get(b.getContext()), source, dests,
+                                   notify, after, lane.kind, constant(lane.index), s().of, note)};
   }
   /// Copies chunk by chunk, with the flag of each.
   void copyPackets(const PlanOperand &source, const PlanOperand &dest) {
@@ -272,7 +269,7 @@ Value PlanEmitter::emitRank(int64_t number, Value begin) {
     done[position] = last[position.first];
   }
   s().loc = Location(gpu.loc);
-  SmallVector<Value> all(last);
+  SmallVector<Value> all(last.begin(), last.end());
   for (Value token : port)
     if (token)
       all.push_back(token);

@@ -38,9 +38,9 @@ struct PlanOp {
   int64_t number = 0;
   std::string word;
   PlanOpKind kind = PlanOpKind::Nop;
-  bool signals = false;        ///< each put is followed by a signal on its channel
-  bool flushes = false;        ///< and waits until it is done
-  bool port = false;           ///< over port channels: a proxy carries it out, in order by channel
+  bool signals = false;         ///< each put is followed by a signal on its channel
+  bool flushes = false;         ///< and waits until it is done
+  bool port = false;            ///< over port channels: a proxy carries it out, in order by channel
   std::vector<size_t> channels; ///< of the GPU, index into PlanGpu::channels
   std::vector<PlanOperand> sources, dests;
   std::vector<std::pair<size_t, int64_t>> deps; ///< position of a block, steps of it that are over
@@ -77,10 +77,14 @@ struct Plan : Shape {
 /// Reads `text`; null after an error. What is missing and has a default is a warning.
 std::optional<Plan> readPlan(StringRef text, StringRef file, MLIRContext *context);
 
+/// Joins the two ends of each channel, and checks what all GPUs must agree on: room, counts,
+/// packets, meetings. False after an error.
+bool checkPlan(Plan &plan);
+
 /// One execution, in which nobody's choice depends on time: so it stands for all.
 struct PlanPlay {
-  /// By rank: (block, op) in an order in which nobody waits for what comes later; what never gets its
-  /// turn follows in the order that the GPU's own dependencies allow.
+  /// By rank: (block, op) in an order in which nobody waits for what comes later; what never gets
+  /// its turn follows in the order that the GPU's own dependencies allow.
   std::vector<std::vector<std::pair<size_t, size_t>>> order;
   std::vector<std::string> stopped; ///< who stands where, and for what; empty when all is done
 };

@@ -32,10 +32,10 @@ public:
 private:
   const Plan &plan;
   PlanPlay result;
-  std::vector<std::vector<size_t>> next;           ///< by rank and block
-  std::vector<std::vector<int64_t>> heard, taken;  ///< by rank and channel
-  std::vector<std::vector<int64_t>> semaphores;    ///< by rank
-  std::set<std::pair<int64_t, int64_t>> packets;   ///< rank and chunk
+  std::vector<std::vector<size_t>> next;          ///< by rank and block
+  std::vector<std::vector<int64_t>> heard, taken; ///< by rank and channel
+  std::vector<std::vector<int64_t>> semaphores;   ///< by rank
+  std::set<std::pair<int64_t, int64_t>> packets;  ///< rank and chunk
   /// Blocks that stand before a meeting, by barrier and meeting.
   std::vector<std::map<std::pair<int64_t, int64_t>, std::set<size_t>>> met;
 
@@ -122,11 +122,12 @@ std::optional<PlanPlay> Player::run() {
     for (size_t rank = 0; rank < plan.gpus.size(); ++rank)
       for (size_t block = 0; block < plan.gpus[rank].blocks.size(); ++block)
         if (const PlanOp *op = current(rank, block))
-          visit(*op, llvm::formatv("GPU {0} thread block {1} stands before step {2} '{3}': it waits "
-                                   "for {4}",
-                                   rank, plan.gpus[rank].blocks[block].id, op->number, op->word,
-                                   waitsFor(rank, block, *op, local))
-                         .str());
+          visit(*op,
+                llvm::formatv("GPU {0} thread block {1} stands before step {2} '{3}': it waits "
+                              "for {4}",
+                              rank, plan.gpus[rank].blocks[block].id, op->number, op->word,
+                              waitsFor(rank, block, *op, local))
+                    .str());
   };
   each(false, [&](const PlanOp &, std::string text) { result.stopped.push_back(text); });
   while (pass(/*local=*/true)) {

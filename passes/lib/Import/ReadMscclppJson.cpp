@@ -1,31 +1,26 @@
 //===- ReadMscclppJson.cpp - MSCCL++ plans to a structure, with their faults named --------===//
+#include "JsonFile.h"
 #include "MscclppPlan.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/MLIRContext.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 #include <limits>
-#include <set>
 
 using namespace mlir;
 using namespace mlir::ncclx::msccl;
-using llvm::json::Object;
+using Node = JsonFile::Node;
 
 namespace {
 
-/// Nesting beyond this is refused before parsing: llvm::json recurses.
-constexpr unsigned kMaxDepth = 32;
 constexpr int64_t kMaxChunks = int64_t(1) << 24;
 
 /// Where an operand lies.
 enum class At { None, Here, There, Anywhere, Group };
 enum class Packets { None, From, To, Both, Combined };
 
-/// What a word of the format means. Of a reduction the first operand of each side is data of the own
-/// GPU; the others lie where it says.
+/// What a word of the format means. Of a reduction the first operand of each side is data of the
+/// own GPU; the others lie where it says.
 struct Word {
   StringRef name;
   PlanOpKind kind;
@@ -64,75 +59,13 @@ constexpr Word kWords[] = {
     {"flush", PlanOpKind::Flush},
 };
 
-/// Where each object of an array begins: "gpus[0].threadblocks[1].ops[3]" to line and column.
-class Lines {
-public:
-  explicit Lines(StringRef text);
-  std::optional<std::pair<unsigned, unsigned>> tooDeep;
-  std::pair<unsigned, unsigned> find(StringRef path) const {
-    auto it = starts.find(path);
-    return it == starts.end() ? std::pair(1u, 1u) : it->second;
-  }
-
-private:
-  llvm::StringMap<std::pair<unsigned, unsigned>> starts;
-};
-
-Lines::Lines(StringRef text) {
-  struct Level {
-    bool array;
-    std::string path; ///< of what is in it, without the index
-    int64_t index;
-  };
-  std::vector<Level> levels;
-  std::string last;
-  unsigned line = 1;
-  size_t lineStart = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '\n') {
-      ++line;
-      lineStart = i + 1;
-    } else if (c == '"') {
-      size_t start = i + 1;
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        i += text[i] == '\\';
-      last = text.slice(start, std::min(i, text.size())).str();
-    } else if (c == '{' || c == '[') {
-      std::string path;
-      if (!levels.empty()) {
-        Level &in = levels.back();
-        path = in.array ? in.path + "[" + std::to_string(in.index) + "]"
-                        : in.path + (in.path.empty() ? "" : ".") + last;
-        if (in.array && c == '{')
-          starts[path] = {line, unsigned(i - lineStart) + 1};
-      }
-      levels.push_back({c == '[', path, 0});
-      if (levels.size() > kMaxDepth && !tooDeep)
-        tooDeep = {line, unsigned(i - lineStart) + 1};
-    } else if (c == '}' || c == ']') {
-      if (!levels.empty())
-        levels.pop_back();
-    } else if (c == ',' && !levels.empty()) {
-      ++levels.back().index;
-    }
-  }
-}
-
-class PlanReader {
+class PlanReader : JsonFile {
 public:
   PlanReader(StringRef text, StringRef file, MLIRContext *context)
-      : text(text), file(file), context(context), lines(text) {}
+      : JsonFile(text, file, context) {}
   std::optional<Plan> run();
 
 private:
-  /// An object of the file and where it is.
-  struct Node {
-    const Object *object = nullptr;
-    std::string path;
-    LocationAttr loc;
-    const llvm::json::Value *get(StringRef key) const { return object->get(key); }
-  };
   /// A block's own lists of channels and remote buffers, by the word of the channel's type.
   struct Lists {
     std::map<std::string, std::vector<int64_t>> channels, buffers;
@@ -148,39 +81,8 @@ private:
     std::vector<std::pair<int64_t, char>> buffers; ///< rank and buffer
   };
 
-  StringRef text, file;
-  MLIRContext *context;
-  Lines lines;
-  bool bad = false;
   Plan plan;
-  std::set<std::string> said; ///< warnings that one file has once
 
-  LocationAttr at(StringRef path) const {
-    auto [line, column] = lines.find(path);
-    return FileLineColLoc::get(context, file, line, column);
-  }
-  InFlightDiagnostic error(LocationAttr loc) {
-    bad = true;
-    return emitError(loc);
-  }
-  void warnOnce(LocationAttr loc, const std::string &what) {
-    if (said.insert(what).second)
-      emitWarning(loc) << what;
-  }
-  InFlightDiagnostic error(const Node &node) {
-    InFlightDiagnostic diag = error(node.loc);
-    diag << (node.path.empty() ? std::string("the plan") : node.path) << ": ";
-    return diag;
-  }
-
-  static std::string show(const llvm::json::Value *value);
-  int64_t number(const Node &node, StringRef key, std::optional<int64_t> ifMissing, int64_t least,
-                 int64_t most);
-  std::string word(const Node &node, StringRef key, std::optional<StringRef> ifMissing);
-  bool flag(const Node &node, StringRef key, bool ifMissing);
-  std::vector<Node> objects(const Node &node, StringRef key, bool required);
-  std::vector<int64_t> numbers(const Node &node, StringRef key, bool required, int64_t most);
-  void known(const Node &node, ArrayRef<StringRef> keys, bool strict = false);
   std::optional<char> buffer(const Node &node, StringRef key);
 
   void readGpu(const Node &node, int64_t id);
@@ -192,118 +94,7 @@ private:
                     const Names &names, const Lists &lists);
   std::optional<PlanOperand> operand(const Node &node, const Node &inOp, int64_t rank, At where,
                                      StringRef channelType, const Names &names, const Lists &lists);
-  void pairChannels();
-  void checkCounts();
-  void checkPackets();
-  void checkMeetings();
-  void checkThreads();
 };
-
-std::string PlanReader::show(const llvm::json::Value *value) {
-  if (!value)
-    return "nothing";
-  std::string text;
-  llvm::raw_string_ostream(text) << *value;
-  return text.size() > 40 ? text.substr(0, 40) + "..." : text;
-}
-
-int64_t PlanReader::number(const Node &node, StringRef key, std::optional<int64_t> ifMissing,
-                           int64_t least, int64_t most) {
-  const llvm::json::Value *value = node.get(key);
-  if (!value) {
-    if (ifMissing)
-      emitWarning(node.loc) << (node.path.empty() ? "the plan" : node.path) << " has no '" << key
-                            << "', taken as " << *ifMissing;
-    else
-      error(node) << "has no '" << key << "'";
-    return ifMissing.value_or(least);
-  }
-  std::optional<int64_t> found = value->getAsInteger();
-  if (!found || *found < least || *found > most) {
-    error(node) << "'" << key << "' is " << show(value) << ", expected a whole number from "
-                << least << " to " << most;
-    return least;
-  }
-  return *found;
-}
-
-std::string PlanReader::word(const Node &node, StringRef key, std::optional<StringRef> ifMissing) {
-  const llvm::json::Value *value = node.get(key);
-  if (!value && ifMissing) {
-    emitWarning(node.loc) << (node.path.empty() ? "the plan" : node.path) << " has no '" << key
-                          << "', taken as '" << *ifMissing << "'";
-    return ifMissing->str();
-  }
-  std::optional<StringRef> found = value ? value->getAsString() : std::nullopt;
-  if (!found)
-    error(node) << "'" << key << "' is " << show(value) << ", expected a text";
-  return found.value_or("").str();
-}
-
-bool PlanReader::flag(const Node &node, StringRef key, bool ifMissing) {
-  const llvm::json::Value *value = node.get(key);
-  if (!value) {
-    emitWarning(node.loc) << "the plan has no '" << key << "', taken as "
-                          << (ifMissing ? "true" : "false");
-    return ifMissing;
-  }
-  if (std::optional<bool> found = value->getAsBoolean())
-    return *found;
-  error(node) << "'" << key << "' is " << show(value) << ", expected true or false";
-  return ifMissing;
-}
-
-std::vector<PlanReader::Node> PlanReader::objects(const Node &node, StringRef key, bool required) {
-  const llvm::json::Value *value = node.get(key);
-  std::vector<Node> found;
-  const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
-  if (value ? !list : required)
-    error(node) << "'" << key << "' is " << show(value) << ", expected a list of objects";
-  if (!list)
-    return found;
-  for (size_t i = 0; i < list->size(); ++i) {
-    std::string path =
-        llvm::formatv("{0}{1}{2}[{3}]", node.path, node.path.empty() ? "" : ".", key, i);
-    if (const Object *object = (*list)[i].getAsObject())
-      found.push_back({object, path, at(path)});
-    else
-      error(node) << key << "[" << i << "] is " << show(&(*list)[i]) << ", expected an object";
-  }
-  return found;
-}
-
-std::vector<int64_t> PlanReader::numbers(const Node &node, StringRef key, bool required,
-                                         int64_t most) {
-  const llvm::json::Value *value = node.get(key);
-  const llvm::json::Array *list = value ? value->getAsArray() : nullptr;
-  if (value ? !list : required)
-    error(node) << "'" << key << "' is " << show(value) << ", expected a list of numbers";
-  std::vector<int64_t> found;
-  if (!list)
-    return found;
-  for (const llvm::json::Value &each : *list) {
-    std::optional<int64_t> number = each.getAsInteger();
-    if (number && *number >= 0 && *number <= most)
-      found.push_back(*number);
-    else
-      error(node) << "'" << key << "' has " << show(&each) << ", expected whole numbers from 0 to "
-                  << most;
-  }
-  return found;
-}
-
-void PlanReader::known(const Node &node, ArrayRef<StringRef> keys, bool strict) {
-  std::vector<std::string> others;
-  for (const auto &entry : *node.object)
-    if (!llvm::is_contained(keys, entry.first.str()))
-      others.push_back(entry.first.str());
-  llvm::sort(others);
-  for (const std::string &other : others)
-    if (strict)
-      error(node) << "'" << other << "' is not understood here";
-    else
-      warnOnce(node.loc, llvm::formatv("'{0}' is not known here, and is left out", other));
-}
 
 std::optional<char> PlanReader::buffer(const Node &node, StringRef key) {
   std::string name = word(node, key, std::nullopt);
@@ -376,8 +167,7 @@ void PlanReader::readGpu(const Node &node, int64_t id) {
     for (PlanOp &op : block.ops)
       for (auto &[on, steps] : op.deps) {
         auto found = positions.find(int64_t(on));
-        if (found == positions.end() ||
-            steps > int64_t(gpu.blocks[found->second].ops.size())) {
+        if (found == positions.end() || steps > int64_t(gpu.blocks[found->second].ops.size())) {
           error(op.loc) << "depends on step " << steps - 1 << " of thread block " << on
                         << ", which this GPU does not have";
           on = 0, steps = 0;
@@ -508,7 +298,8 @@ std::optional<PlanOperand> PlanReader::operand(const Node &node, const Node &inO
                 << " of type " << type;
     return std::nullopt;
   };
-  bool here = node.get("type"), there = node.get("buffer_id"), group = node.get("switch_channel_id");
+  bool here = node.get("type"), there = node.get("buffer_id"),
+       group = node.get("switch_channel_id");
   if (here + there + group != 1) {
     error(node) << "an operand has one of 'type', 'buffer_id' and 'switch_channel_id', found "
                 << int(here + there + group);
@@ -597,181 +388,16 @@ void PlanReader::readOperands(const Node &node, int64_t rank, PlanOp &op, const 
     }
 }
 
-//===--- the whole ------------------------------------------------------------------------===//
-
-// The k-th channel from a to b and the k-th from b to a are the two ends of one.
-void PlanReader::pairChannels() {
-  std::map<std::tuple<int64_t, int64_t, bool>, std::vector<size_t>> ends;
-  for (auto [rank, gpu] : llvm::enumerate(plan.gpus))
-    for (auto [i, channel] : llvm::enumerate(gpu.channels))
-      ends[{int64_t(rank), channel.peer, channel.port}].push_back(i);
-  for (auto &[key, mine] : ends) {
-    auto [from, to, port] = key;
-    const std::vector<size_t> &theirs = ends[{to, from, port}];
-    if (mine.size() != theirs.size()) {
-      error(plan.gpus[from].loc) << "GPU " << from << " has " << mine.size()
-                                 << (port ? " port" : " memory") << " channels to GPU " << to
-                                 << ", which has " << theirs.size() << " back";
-      continue;
-    }
-    for (size_t k = 0; k < mine.size(); ++k)
-      plan.gpus[from].channels[mine[k]].there = theirs[k];
-  }
-}
-
-// Counters live on from run to run: as much must come as is taken.
-void PlanReader::checkCounts() {
-  std::map<std::pair<size_t, size_t>, std::pair<int64_t, int64_t>> heard; // at the waiting end
-  for (auto [rank, gpu] : llvm::enumerate(plan.gpus)) {
-    std::vector<std::array<int64_t, 2>> semaphores(gpu.semaphores.size(), {0, 0});
-    std::vector<std::array<std::set<int64_t>, 2>> users(gpu.semaphores.size());
-    for (const PlanBlock &block : gpu.blocks)
-      for (const PlanOp &op : block.ops) {
-        for (size_t channel : op.channels) {
-          const PlanChannel &c = gpu.channels[channel];
-          if (op.kind == PlanOpKind::Wait)
-            ++heard[{rank, channel}].second;
-          else if (op.kind == PlanOpKind::Signal || op.signals)
-            ++heard[{size_t(c.peer), c.there}].first;
-        }
-        for (auto [i, dest] : llvm::enumerate(op.dests))
-          if ((op.port || op.signals) && i < op.channels.size() &&
-              gpu.channels[op.channels[i]].peer != dest.rank)
-            error(op.loc) << "puts to GPU " << dest.rank << " over a channel to GPU "
-                          << gpu.channels[op.channels[i]].peer;
-        bool release = op.kind == PlanOpKind::Release;
-        for (size_t number : op.semaphores) {
-          ++semaphores[number][release];
-          users[number][release].insert(block.id);
-        }
-      }
-    for (auto [i, counts] : llvm::enumerate(semaphores)) {
-      if (counts[0] != counts[1])
-        error(gpu.loc) << "semaphore " << i << " of GPU " << rank << " is acquired " << counts[0]
-                       << " times and released " << counts[1] << " times in a run";
-      for (bool release : {false, true})
-        if (users[i][release].size() > 1)
-          error(gpu.loc) << "semaphore " << i << " of GPU " << rank << " is "
-                         << (release ? "released" : "acquired") << " by "
-                         << users[i][release].size()
-                         << " thread blocks; whose turn it is depends on time, and only one is "
-                            "understood";
-    }
-  }
-  for (auto &[end, counts] : heard)
-    if (counts.first != counts.second) {
-      const PlanChannel &c = plan.gpus[end.first].channels[end.second];
-      error(plan.gpus[end.first].loc)
-          << "GPU " << end.first << " waits " << counts.second << " times on a channel from GPU "
-          << c.peer << ", which signals " << counts.first << " times in a run";
-    }
-}
-
-void PlanReader::checkPackets() {
-  std::map<std::pair<int64_t, int64_t>, LocationAttr> written;
-  auto each = [&](auto &&visit) {
-    for (const PlanGpu &gpu : plan.gpus)
-      for (const PlanBlock &block : gpu.blocks)
-        for (const PlanOp &op : block.ops)
-          visit(op);
-  };
-  each([&](const PlanOp &op) {
-    for (const PlanOperand &dest : op.dests)
-      for (int64_t i = 0; dest.packets && i < dest.count; ++i)
-        if (auto [it, isNew] = written.insert({{dest.rank, dest.place.chunk + i}, op.loc}); !isNew) {
-          error(op.loc) << "a second packet in a run for chunk " << dest.place.chunk + i
-                        << " of GPU " << dest.rank
-                        << "'s scratch memory; its reader cannot tell them apart";
-        }
-  });
-  each([&](const PlanOp &op) {
-    for (const PlanOperand &source : op.sources)
-      for (int64_t i = 0; source.packets && i < source.count; ++i)
-        if (!written.count({source.rank, source.place.chunk + i}))
-          error(op.loc) << "reads a packet in chunk " << source.place.chunk + i << " of GPU "
-                        << source.rank << "'s scratch memory, where nobody puts one";
-  });
-}
-
-void PlanReader::checkMeetings() {
-  for (PlanGpu &gpu : plan.gpus) {
-    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, PlanOp *>> meetings;
-    for (PlanBlock &block : gpu.blocks) {
-      std::map<int64_t, int64_t> uses;
-      for (PlanOp &op : block.ops)
-        if (op.kind == PlanOpKind::Barrier) {
-          op.meeting = uses[op.barrier]++;
-          auto &[count, first] = meetings[{op.barrier, op.meeting}];
-          ++count;
-          first = first ? first : &op;
-        }
-    }
-    for (auto &[key, met] : meetings)
-      if (met.first != met.second->participants)
-        error(met.second->loc) << "use " << key.second << " of barrier " << key.first << " is for "
-                               << met.second->participants << " thread blocks, and " << met.first
-                               << " come";
-  }
-}
-
-// A lane stands for a block as a whole; its threads are another matter.
-void PlanReader::checkThreads() {
-  for (const PlanGpu &gpu : plan.gpus)
-    for (const PlanBlock &block : gpu.blocks) {
-      const PlanOp *moved = nullptr, *waited = nullptr;
-      for (const PlanOp &op : block.ops) {
-        bool packets = llvm::any_of(op.sources, [](auto &o) { return o.packets; }) ||
-                       llvm::any_of(op.dests, [](auto &o) { return o.packets; });
-        switch (op.kind) {
-        case PlanOpKind::Nop:
-        case PlanOpKind::Barrier:
-          moved = waited = nullptr;
-          break;
-        case PlanOpKind::Wait:
-        case PlanOpKind::Acquire:
-          waited = &op;
-          break;
-        case PlanOpKind::Signal:
-        case PlanOpKind::Release:
-          if (moved && !op.port)
-            warnOnce(op.loc, llvm::formatv("no nop between '{0}' and '{1}': nothing says that all "
-                                           "threads of the block are done; taken as done",
-                                           moved->word, op.word));
-          break;
-        case PlanOpKind::Move:
-        case PlanOpKind::Reduce:
-          if (waited && !packets)
-            warnOnce(op.loc, llvm::formatv("no nop between '{0}' and '{1}': nothing makes all "
-                                           "threads of the block wait; taken as if they did",
-                                           waited->word, op.word));
-          if (!packets && !op.port)
-            moved = &op;
-          break;
-        case PlanOpKind::Flush:
-          break;
-        }
-      }
-    }
-}
-
 std::optional<Plan> PlanReader::run() {
-  if (lines.tooDeep) {
-    error(FileLineColLoc::get(context, file, lines.tooDeep->first, lines.tooDeep->second))
-        << "nests deeper than " << kMaxDepth << " levels";
+  std::optional<Node> found = parse();
+  if (!found)
+    return std::nullopt;
+  const Node &root = *found;
+  plan.loc = root.loc;
+  if (!root.get("gpus")) {
+    error(root.loc) << "is not an MSCCL++ plan: expected an object with 'gpus'";
     return std::nullopt;
   }
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
-  plan.loc = FileLineColLoc::get(context, file, 1, 1);
-  if (!parsed) {
-    error(plan.loc) << "is not JSON: " << llvm::toString(parsed.takeError());
-    return std::nullopt;
-  }
-  const Object *object = parsed->getAsObject();
-  if (!object || !object->get("gpus")) {
-    error(plan.loc) << "is not an MSCCL++ plan: expected an object with 'gpus'";
-    return std::nullopt;
-  }
-  Node root{object, "", plan.loc};
   known(root, {"name", "collective", "protocol", "inplace", "reuse_resources",
                "num_threads_per_block", "use_double_scratch_buffer", "buffer_alignment",
                "min_message_size", "max_message_size", "gpus"});
@@ -808,27 +434,8 @@ std::optional<Plan> PlanReader::run() {
   }
   if (bad || !plan.completeSizes())
     return std::nullopt;
-  for (auto [rank, gpu] : llvm::enumerate(plan.gpus))
-    for (const PlanBlock &block : gpu.blocks)
-      for (const PlanOp &op : block.ops)
-        for (const std::vector<PlanOperand> *list : {&op.sources, &op.dests})
-          for (const PlanOperand &each : *list) {
-            Place found = plan.resolve(each.rank, each.place);
-            if (found.chunk + each.count > plan.chunksOf(found.buffer))
-              error(op.loc) << "chunks " << each.place.chunk << " to "
-                            << each.place.chunk + each.count - 1 << " of buffer "
-                            << StringRef(&each.place.buffer, 1) << ", which has "
-                            << plan.chunksOf(found.buffer);
-          }
-  pairChannels();
-  if (!bad) {
-    checkCounts();
-    checkPackets();
-    checkMeetings();
-  }
-  if (bad)
+  if (!checkPlan(plan))
     return std::nullopt;
-  checkThreads();
   return std::move(plan);
 }
 

@@ -70,9 +70,8 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, const SelectionT
     return choice;
   }
   if (target.rules)
-    for (const Rule *rule :
-         target.rules->matches(op->getName().stripDialect(), choice.bytes, getGroupSize(op),
-                               hostsOf(op, target))) {
+    for (const Rule *rule : target.rules->matches(op->getName().stripDialect(), choice.bytes,
+                                                  getGroupSize(op), hostsOf(op, target))) {
       const Candidate &candidate = choice.candidates[unsigned(rule->algorithm)];
       if (candidate.seconds) {
         choice.algorithm = rule->algorithm;

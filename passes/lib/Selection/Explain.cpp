@@ -22,8 +22,8 @@ static std::string sizeText(int64_t bytes) {
   for (; value >= 1024 && unit < 4; ++unit)
     value /= 1024;
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::format(value == double(int64_t(value)) ? "%.0f %s" : "%.2f %s",
-                                                 value, units[unit]);
+  llvm::raw_string_ostream(text) << llvm::format(
+      value == double(int64_t(value)) ? "%.0f %s" : "%.2f %s", value, units[unit]);
   return text;
 }
 
@@ -110,7 +110,7 @@ LogicalResult mlir::ncclx::printSelector(CollectiveOpInterface op, const Selecti
     rows.push_back(*next);
     return success();
   };
-  for (int64_t bytes = least; bytes < most; bytes = bytes > most / 2 ? most : bytes * 2)
+  for (int64_t bytes = least; bytes<most; bytes = bytes> most / 2 ? most : bytes * 2)
     if (failed(add(bytes)))
       return failure();
   if (failed(add(most)))
@@ -125,9 +125,7 @@ LogicalResult mlir::ncclx::printSelector(CollectiveOpInterface op, const Selecti
     if (!row.algorithm)
       return op->emitOpError("has no algorithm that can carry it");
     double bound = secondsOf(row), seconds = *row.chosen().seconds;
-    std::string mark = !last                ? row.reason
-                       : !same(*last, row) ? "from here on: " + row.reason
-                                            : "";
+    std::string mark = !last ? row.reason : !same(*last, row) ? "from here on: " + row.reason : "";
     os << llvm::format("  %14lld  %-10s %14.2f %14.2f %9s  %s", (long long)row.bytes,
                        stringifyAlgorithm(*row.algorithm).str().c_str(), seconds * 1e6, bound * 1e6,
                        ratio(seconds, bound).c_str(), mark.c_str());
@@ -178,7 +176,9 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
     int64_t shard = std::max<int64_t>(1, llvm::divideCeil(llvm::divideCeil(bytes, 4), ranks));
     int64_t whole = shard * ranks;
     StringRef kind = collective;
-    auto is = [&](std::initializer_list<StringRef> names) { return llvm::is_contained(names, kind); };
+    auto is = [&](std::initializer_list<StringRef> names) {
+      return llvm::is_contained(names, kind);
+    };
     std::string words;
     if (is({"all_gather", "gather", "reduce_scatter", "scatter"}))
       words += " dim 0";
@@ -193,7 +193,8 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
     int64_t in = is({"all_gather", "gather"}) ? shard : whole;
     int64_t out = is({"reduce_scatter", "scatter"}) ? shard : whole;
     std::string text = llvm::formatv(
-        "ncclx.grid @ranks [\"x\" = {0}]\nfunc.func @asked(%a: tensor<{1}xf32>) -> tensor<{2}xf32> {{\n"
+        "ncclx.grid @ranks [\"x\" = {0}]\nfunc.func @asked(%a: tensor<{1}xf32>) -> tensor<{2}xf32> "
+        "{{\n"
         "  %r = ncclx.{3} %a{4} over @ranks[\"x\"] : tensor<{1}xf32> -> tensor<{2}xf32>\n"
         "  return %r : tensor<{2}xf32>\n}\n",
         ranks.getValue(), in, out, kind, words);

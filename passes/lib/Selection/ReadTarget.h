@@ -17,8 +17,8 @@ struct OwnedTarget {
   }
 };
 
-/// Of the topology file, or where there is none the module's `ncclx.topology`, and of the rule file,
-/// if any. What is wrong is an error that names the pass.
+/// Of the topology file, or where there is none the module's `ncclx.topology`, and of the rule
+/// file, if any. What is wrong is an error that names the pass.
 FailureOr<OwnedTarget> readTarget(ModuleOp module, StringRef pass, StringRef topologyFile,
                                   bool loadStore, StringRef ruleFile);
 

@@ -12,9 +12,9 @@ using namespace mlir::ncclx;
 
 /// "allreduce", "AllReduce" and "all_reduce" are one.
 static std::string collectiveName(StringRef text) {
-  static constexpr StringRef names[] = {"all_gather",   "reduce_scatter", "all_reduce", "all_to_all",
-                                        "all_to_all_v", "broadcast",      "reduce",     "gather",
-                                        "scatter",      "permute"};
+  static constexpr StringRef names[] = {
+      "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "all_to_all_v",
+      "broadcast",  "reduce",         "gather",     "scatter",    "permute"};
   auto plain = [](StringRef word) {
     std::string out;
     for (char c : word)
@@ -49,9 +49,10 @@ std::optional<RuleTable> RuleTable::read(StringRef text, StringRef name, std::st
         collectiveName(fields[0]).empty())
       continue;
     if (fields.size() < 4 || fields.size() > 10) {
-      wrong(llvm::formatv("{0} fields, expected 4 to 10: collective, min_bytes, max_bytes, algorithm, "
-                          "protocol, channels, nNodes, nRanks, numPipeOps, regBuff",
-                          fields.size()));
+      wrong(llvm::formatv(
+          "{0} fields, expected 4 to 10: collective, min_bytes, max_bytes, algorithm, "
+          "protocol, channels, nNodes, nRanks, numPipeOps, regBuff",
+          fields.size()));
       continue;
     }
     Rule rule;

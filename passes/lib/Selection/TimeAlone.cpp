@@ -37,9 +37,9 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, Algorithm algorit
   auto buffer = [](ShapedType type) -> Type {
     return MemRefType::get(type.getShape(), type.getElementType());
   };
-  SmallVector<Type> types = bytes ? flatTypes(op, *bytes)
-                                  : SmallVector<Type>{buffer(op.getInputType()),
-                                                      buffer(op.getOutputType())};
+  SmallVector<Type> types =
+      bytes ? flatTypes(op, *bytes)
+            : SmallVector<Type>{buffer(op.getInputType()), buffer(op.getOutputType())};
   auto function =
       func::FuncOp::create(b, op.getLoc(), "alone", b.getFunctionType(types[0], types[1]));
   b.setInsertionPointToStart(function.addEntryBlock());

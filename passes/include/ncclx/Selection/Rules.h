@@ -1,9 +1,10 @@
 //===- Rules.h - Algorithms by rule file ----------------------------------*- C++ -*-===//
 //
-// A rule file has the columns of NCCL's example tuner, one rule a line, the first that matches wins:
+// A rule file has the columns of NCCL's example tuner, one rule a line, the first that matches
+// wins:
 //
-//   # collective, min_bytes, max_bytes, algorithm, protocol, channels, nNodes, nRanks, numPipeOps, regBuff
-//   allreduce,0,65536,bruck,any,-1,-1,8
+//   # collective, min_bytes, max_bytes, algorithm, protocol, channels, nNodes, nRanks, numPipeOps,
+//   regBuff allreduce,0,65536,bruck,any,-1,-1,8
 //
 // What follows the algorithm may be left out; -1, `any` and nothing match all. Protocol, channels,
 // numPipeOps and regBuff mean nothing here and are accepted as that alone.
@@ -22,7 +23,7 @@ namespace mlir::ncclx {
 
 /// One line of a rule file.
 struct Rule {
-  std::string collective; ///< as ncclx names it
+  std::string collective;             ///< as ncclx names it
   int64_t minBytes = 0, maxBytes = 0; ///< of the payload; both included
   Algorithm algorithm = Algorithm::Direct;
   int64_t hosts = -1, ranks = -1; ///< -1: any

@@ -18,8 +18,8 @@ namespace mlir::ncclx {
 struct SelectionTarget {
   const topology::Topology *topology = nullptr;
   topology::Rate rate = topology::Rate::payload;
-  bool loadStore = true;              ///< peers' memory is reached by load and store
-  const RuleTable *rules = nullptr;   ///< asked before any prediction; may be null
+  bool loadStore = true;            ///< peers' memory is reached by load and store
+  const RuleTable *rules = nullptr; ///< asked before any prediction; may be null
 };
 
 /// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
@@ -45,7 +45,7 @@ struct Candidate {
 struct Choice {
   std::optional<Algorithm> algorithm; ///< none: nothing can carry it
   std::string reason;
-  std::vector<Candidate> candidates; ///< all algorithms
+  std::vector<Candidate> candidates;  ///< all algorithms
   std::vector<std::string> overruled; ///< rules that match and ask for what cannot be
   int64_t bytes = 0;
   /// What no schedule can beat, for the group of rank 0; none where no bound is known.

@@ -17,7 +17,15 @@ struct ExecuteOptions {
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
+
+  bool isUniform(int64_t argument) const {
+    return size_t(argument) < uniform.size() && uniform[argument];
+  }
 };
+
+struct CudaDevices;
+struct CudaOptions;
+struct CudaProgram;
 
 /// What the ranks left in memory that this process shares with them.
 class Execution {
@@ -30,6 +38,11 @@ public:
   /// Starts one process a rank, runs the program, and waits for all. False: `error` says which rank
   /// failed, in which op, and why.
   bool run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options);
+
+  /// The same on GPUs, ranks being threads of this process and rank r on GPU r modulo their number;
+  /// without events.
+  bool runCuda(const HostPlan &plan, ncclxrtProgram_t program, const CudaProgram &kernels,
+               const CudaOptions &cuda, const CudaDevices &devices, const ExecuteOptions &options);
 
   std::string error;
   /// Seconds of each timed run: of its slowest rank.
@@ -47,6 +60,13 @@ private:
   size_t bytesPerRank = 0, totalBytes = 0, traceCapacity = 0;
   std::vector<size_t> outputOffsets; ///< by output position, from the start of a rank's memory
 
+  /// Positions in plan.windows of what holds results: outputs, then buffers changed in place.
+  static SmallVector<size_t> resultWindows(const HostPlan &plan);
+  /// Memory for what every rank leaves, shared with processes that are started later.
+  bool share(const HostPlan &plan, ExecuteOptions &options);
+  char *resultOf(int64_t rank, int64_t index) const;
+  void setTime(int64_t rank, int64_t run, int64_t nanoseconds) const;
+  void takeTimes(int64_t ranks, int64_t repeat);
   int runRank(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options,
               const void *launched);
 };

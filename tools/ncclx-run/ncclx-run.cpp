@@ -1,5 +1,6 @@
 //===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare --------------------===//
 #include "CppCarrier.h"
+#include "CudaProgram.h"
 #include "Execute.h"
 #include "MachineFile.h"
 #include "Report.h"
@@ -16,6 +17,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -44,6 +46,26 @@ cl::opt<std::string>
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the processes of this machine talk (default shm)"),
                                cl::cat(category));
+cl::opt<std::string> backend("backend", cl::init("host"), cl::value_desc("host|cuda"),
+                             cl::desc("What runs the schedule: processes of this machine, or its "
+                                      "GPUs, of which ranks share where there are fewer"),
+                             cl::cat(category));
+cl::opt<std::string> cudaDriver("cuda-driver", cl::value_desc("FILE"),
+                                cl::desc("Library with the CUDA driver (default libcuda.so.1)"),
+                                cl::cat(category));
+cl::opt<std::string> cudaNvrtc("cuda-nvrtc", cl::value_desc("FILE"),
+                               cl::desc("Library with NVRTC (default: that of CUDA 13 or 12)"),
+                               cl::cat(category));
+cl::opt<std::string> cudaHeaders("cuda-headers", cl::value_desc("DIR"),
+                                 cl::desc("CUDA's headers (default /usr/local/cuda/include)"),
+                                 cl::cat(category));
+cl::opt<std::string> cudaCache("cuda-cache", cl::value_desc("DIR"),
+                               cl::desc("Compiled kernels, by content (default: ncclx/cuda in the "
+                                        "user's cache)"),
+                               cl::cat(category));
+cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
+                             cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
+                             cl::cat(category));
 cl::opt<std::string>
     machineFile("machine", cl::value_desc("FILE"),
                 cl::desc("Description of this machine; measured and written if it is "
@@ -189,6 +211,15 @@ Timing timingOf(const HostPlan &plan, const std::vector<GraphCollective> &collec
   return timing;
 }
 
+/// ncclx/cuda in the user's cache.
+std::string defaultCudaCache() {
+  SmallString<128> path;
+  if (!llvm::sys::path::cache_directory(path))
+    llvm::sys::path::system_temp_directory(true, path);
+  llvm::sys::path::append(path, "ncclx", "cuda");
+  return path.str().str();
+}
+
 std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
                                                        const Execution &execution) {
   int64_t origin = std::numeric_limits<int64_t>::max();
@@ -314,6 +345,14 @@ int main(int argc, char **argv) {
                   "--timeout-ms is " + std::to_string(timeoutMs) +
                       ", expected a positive number of milliseconds");
 
+  bool cuda = backend == "cuda";
+  if (!cuda && backend != "host")
+    return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
+  if (cuda && (carrier != "jit" || transport != "shm" || !traceFile.empty()))
+    return finish(report, BadUsage,
+                  "--backend=cuda takes no --carrier, no --transport and no --trace: programs are "
+                  "compiled in this process, GPUs reach each other by load and store, and no "
+                  "timeline is measured on them");
   if (carrier != "jit" && carrier != "cpp")
     return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
   if (proofBudget < 1)
@@ -390,7 +429,22 @@ int main(int argc, char **argv) {
   ncclxrtProgram_t program = nullptr;
   std::unique_ptr<LoadedCpp> loaded;
   TemporaryFolder folder;
-  if (carrier == "cpp") {
+  CudaProgram gpuProgram;
+  CudaDevices gpus;
+  if (cuda) {
+    report.transport = "cuda";
+    if (!noRun && !gpus.find(cudaDriver, error))
+      return finish(report, RunFailed, error);
+    if (failed(gpuProgram.make(compilation, gpus.architecture)))
+      return finish(report, BadInput, "no code can be made for GPUs");
+    program = compilation.entry();
+    if (std::error_code failed; !emitPtx.empty()) {
+      llvm::raw_fd_ostream os(emitPtx, failed);
+      if (failed)
+        return finish(report, BadUsage, "cannot write " + emitPtx + ": " + failed.message());
+      os << gpuProgram.ptx;
+    }
+  } else if (carrier == "cpp") {
     if (!folder.make(error))
       return finish(report, BadInput, error);
     CppOptions options{folder.path, toIdentifier(compilation.function()), ""};
@@ -416,19 +470,24 @@ int main(int argc, char **argv) {
                                                 : report.inputBytes) += bytes;
   }
 
-  std::optional<topology::Topology> machine =
-      machineTopology(context, machineFile, compilation.ranks(), report.machineMeasured, error);
-  if (!machine)
-    return finish(report, BadInput, error);
-  report.machine = machine->name;
-  TopologyCost machineCost(*machine, topology::Rate::payload);
-  // The host plays one op at a time; over tcp the sockets carry the puts meanwhile.
-  SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
-  ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
-  if (!here.ok)
-    return finish(report, BadInput,
-                  "the schedule cannot be timed on this machine: " + here.message);
-  report.predicted = timingOf(here);
+  if (cuda) {
+    report.machine = std::to_string(gpus.count) + " x " + gpus.name;
+    report.predicted = report.target;
+  } else {
+    std::optional<topology::Topology> machine =
+        machineTopology(context, machineFile, compilation.ranks(), report.machineMeasured, error);
+    if (!machine)
+      return finish(report, BadInput, error);
+    report.machine = machine->name;
+    TopologyCost machineCost(*machine, topology::Rate::payload);
+    // The host plays one op at a time; over tcp the sockets carry the puts meanwhile.
+    SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
+    ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
+    if (!here.ok)
+      return finish(report, BadInput,
+                    "the schedule cannot be timed on this machine: " + here.message);
+    report.predicted = timingOf(here);
+  }
   if (noRun) {
     report.measured.exposed.assign(report.collectives.size(), 0);
     report.print(llvm::outs());
@@ -447,10 +506,15 @@ int main(int argc, char **argv) {
         static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
   llvm::outs().flush();
   Execution execution;
-  if (!execution.run(compilation.plan(), program, options))
+  CudaOptions where{cudaDriver, cudaNvrtc, cudaHeaders,
+                    cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache)};
+  if (cuda ? !execution.runCuda(compilation.plan(), program, gpuProgram, where, gpus, options)
+           : !execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
+  if (cuda)
+    report.measured.exposed.clear(); // no events on GPUs
   if (!traceFile.empty()) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
     llvm::append_range(events, ctran::machine::traceEvents(compilation.machine(), onTarget,
@@ -468,6 +532,10 @@ int main(int argc, char **argv) {
   report.print(llvm::outs());
   if (!report.outputsAgree())
     return finish(report, Wrong, "outputs differ from the reference interpreter");
+  if (cuda)
+    return finish(report, Good,
+                  "proved, run by " + std::to_string(report.ranks) + " ranks on " + report.machine +
+                      ", every output equal to the reference");
   return finish(report, Good,
                 "proved, run on " + std::to_string(report.ranks) + " processes over " + transport +
                     ", every output equal to the reference");

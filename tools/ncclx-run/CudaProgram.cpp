@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/ScopeExit.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -108,10 +109,11 @@ struct CudaDescription {
 static constexpr char sawOneLeave[] = "another rank has left";
 
 /// Runs a rank; the outcome's sentence is "" when all went well. Result `i` goes to resultAt(i),
-/// `time` takes run and nanoseconds.
+/// `time` takes run and nanoseconds, `burstSeconds` is of one run of the burst.
 static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
                                llvm::function_ref<char *(size_t)> resultAt,
-                               llvm::function_ref<void(int64_t, int64_t)> time) {
+                               llvm::function_ref<void(int64_t, int64_t)> time,
+                               double &burstSeconds) {
   World &world = seat.world;
   ncclxrtCudaComm_t comm = nullptr;
   ncclxrtCudaPlan_t prepared = nullptr;
@@ -149,6 +151,16 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
   for (size_t w = 0; w < buffers.size(); ++w)
     if (!good(ncclxrtCudaPlanBuffer(prepared, w, 0, &buffers[w], &bytes)))
       return failed;
+  double seconds = 0;
+  auto enqueue = [&](int64_t times) {
+    auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < times; ++i)
+      if (!good(ncclxrtCudaPlanRun(prepared, stream)))
+        return false;
+    bool done = good(ncclxrtCudaSynchronize(comm, stream));
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return done;
+  };
   for (int64_t run = 0; run <= world.options.repeat; ++run) {
     for (auto [w, window] : llvm::enumerate(world.plan.windows)) {
       if (window.role == ctran::WindowRole::Scratch)
@@ -163,12 +175,9 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     }
     if (!world.hall.meet())
       return failed = sawOneLeave;
-    auto start = std::chrono::steady_clock::now();
-    if (!good(ncclxrtCudaPlanRun(prepared, stream)) || !good(ncclxrtCudaSynchronize(comm, stream)))
+    if (!enqueue(1))
       return failed;
-    time(run, std::chrono::duration_cast<std::chrono::nanoseconds>(
-                  std::chrono::steady_clock::now() - start)
-                  .count());
+    time(run, int64_t(seconds * 1e9));
     // The next inputs are written when every rank has read these.
     if (!world.hall.meet())
       return failed = sawOneLeave;
@@ -177,7 +186,12 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     if (!good(ncclxrtCudaCopy(comm, stream, resultAt(result), buffers[w],
                               world.plan.windows[w].bytes)))
       return failed;
-  good(ncclxrtCudaSynchronize(comm, stream));
+  if (!good(ncclxrtCudaSynchronize(comm, stream)) || !world.options.burst)
+    return failed;
+  if (!world.hall.meet())
+    return failed = sawOneLeave;
+  if (enqueue(world.options.burst))
+    burstSeconds = seconds / double(world.options.burst);
   return failed;
 }
 
@@ -191,17 +205,18 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   constexpr int64_t queues = 30;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
   int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
-  World world{plan, entry, program, cuda, options, int32_t(gpus), streams > queues,
-              Hall(int32_t(plan.ranks))};
+  World world{plan,    entry,         program,          cuda,
+              options, int32_t(gpus), streams > queues, Hall(int32_t(plan.ranks))};
   SmallVector<size_t> results = resultWindows(plan);
   std::vector<std::string> outcomes(plan.ranks);
+  std::vector<double> bursts(plan.ranks);
   std::vector<std::thread> threads;
   for (int32_t rank = 0; rank < plan.ranks; ++rank)
     threads.emplace_back([&, rank] {
       Seat seat{world, rank};
       outcomes[rank] = runCudaRank(
           seat, results, [&](size_t result) { return resultOf(rank, result); },
-          [&](int64_t run, int64_t ns) { setTime(rank, run, ns); });
+          [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank]);
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -214,5 +229,6 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
+  burstSeconds = *std::max_element(bursts.begin(), bursts.end());
   return true;
 }

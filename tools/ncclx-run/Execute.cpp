@@ -98,9 +98,10 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
     auto start = std::chrono::steady_clock::now();
     if (ncclxrtResult_t r = ncclxrtPlanRun(prepared, program); r != ncclxrtSuccess)
       return fail(r);
-    setTime(rank.rank, run, std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                  std::chrono::steady_clock::now() - start)
-                                  .count());
+    setTime(rank.rank, run,
+            std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                                 start)
+                .count());
     shared.runs = run + 1;
   }
   const ncclxrtTraceEvent_t *events = nullptr;

@@ -14,6 +14,7 @@ struct ExecuteOptions {
   std::string transport = "shm";
   int64_t timeoutMs = 30'000;
   int64_t repeat = 3; ///< timed runs, after one that is not timed
+  int64_t burst = 0;  ///< on GPUs: runs back to back behind those, timed together
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
@@ -47,6 +48,7 @@ public:
   std::string error;
   /// Seconds of each timed run: of its slowest rank.
   std::vector<double> seconds;
+  double burstSeconds = 0; ///< of one run of the burst
   /// The last run's events of each rank.
   std::vector<std::vector<ncclxrtTraceEvent_t>> events;
   /// Output `index` of `rank` after the last run; behind the outputs come the buffers that are

@@ -61,6 +61,8 @@ void Report::print(llvm::raw_ostream &os) const {
     row("compute", predicted.compute, measured.compute);
   }
   row("whole graph", predicted.makespan, measured.makespan);
+  if (burstSeconds > 0)
+    row("  back to back", predicted.makespan, burstSeconds);
 
   os << "\nAgainst the reference interpreter:\n";
   for (const Output &output : outputs) {
@@ -143,6 +145,8 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
         for (double seconds : runSeconds)
           json.value(seconds * 1e6);
       });
+      if (burstSeconds > 0)
+        json.attribute("burst_us", burstSeconds * 1e6);
     });
     json.attributeArray("outputs", [&] {
       for (const Output &output : outputs)

@@ -74,6 +74,9 @@ cl::opt<std::string>
 cl::opt<int64_t> repeat("repeat", cl::init(3), cl::value_desc("N"),
                         cl::desc("Timed runs, after one that is not (default 3)"),
                         cl::cat(category));
+cl::opt<int64_t> burst("burst", cl::init(0), cl::value_desc("N"),
+                       cl::desc("On GPUs: N more runs back to back, timed together (default 0)"),
+                       cl::cat(category));
 cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("Seed of the inputs (default 1)"),
                        cl::cat(category));
 cl::opt<int64_t> timeoutMs("timeout-ms", cl::init(30'000), cl::value_desc("MS"),
@@ -500,6 +503,7 @@ int main(int argc, char **argv) {
   options.transport = transport;
   options.timeoutMs = timeoutMs;
   options.repeat = repeat;
+  options.burst = std::max<int64_t>(0, burst);
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     options.uniform.push_back(
@@ -512,6 +516,7 @@ int main(int argc, char **argv) {
            : !execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
+  report.burstSeconds = execution.burstSeconds;
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
   if (cuda)
     report.measured.exposed.clear(); // no events on GPUs

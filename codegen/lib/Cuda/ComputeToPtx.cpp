@@ -53,9 +53,9 @@ static void addEntry(llvm::Module &module, llvm::Function &work, const std::stri
   llvm::LLVMContext &context = module.getContext();
   unsigned addresses = work.arg_size() - 2;
   SmallVector<llvm::Type *> types(work.getFunctionType()->params().take_front(addresses));
-  auto *entry = llvm::Function::Create(
-      llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
-      llvm::GlobalValue::ExternalLinkage, name, module);
+  auto *entry =
+      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
+                             llvm::GlobalValue::ExternalLinkage, name, module);
   entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", entry));
   auto read = [&](llvm::Intrinsic::ID id) {

@@ -54,8 +54,7 @@ static LogicalResult spread(IRRewriter &rewriter, linalg::LinalgOp op, Value thr
   if (order.size() != generic.getNumLoops())
     return generic.emitOpError("has iterators that are neither parallel nor of a reduction");
   if (order.size() > 1) {
-    FailureOr<linalg::GenericOp> ordered =
-        linalg::interchangeGenericOp(rewriter, generic, order);
+    FailureOr<linalg::GenericOp> ordered = linalg::interchangeGenericOp(rewriter, generic, order);
     if (failed(ordered))
       return generic.emitOpError("could not be put in the order of a kernel's loops");
     generic = *ordered;
@@ -64,8 +63,7 @@ static LogicalResult spread(IRRewriter &rewriter, linalg::LinalgOp op, Value thr
   rewriter.setInsertionPoint(generic);
   if (parallel == 0) { // one thread's work
     Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-    Value first =
-        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, thread, zero);
+    Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, thread, zero);
     auto only = scf::IfOp::create(rewriter, loc, first, /*withElseRegion=*/false);
     rewriter.moveOpBefore(generic, only.thenBlock()->getTerminator());
     rewriter.setInsertionPoint(generic);

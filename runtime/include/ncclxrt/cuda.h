@@ -37,8 +37,8 @@ typedef struct ncclxrtCudaConfig {
 } ncclxrtCudaConfig_t;
 #define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0, 0}
 
-/** How many GPUs there are, and of the first the compute capability (90 is 9.0) and the name, cut to
- * `size`. `driver` as in ncclxrtCudaConfig_t. */
+/** How many GPUs there are, and of the first the compute capability (90 is 9.0) and the name, cut
+ * to `size`. `driver` as in ncclxrtCudaConfig_t. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDevices(const char *driver, int32_t *count,
                                                   int32_t *architecture, char *name, size_t size);
 

@@ -141,8 +141,8 @@ Status Comm::window(void *own, size_t bytes, void **peers) {
     if (local.ok()) {
       memory.push_back({made, false});
       own = reinterpret_cast<void *>(made);
-      local = call(driver->fill(made, 0, std::max<size_t>(bytes, 1), releaseStream),
-                   "cuMemsetD8Async");
+      local =
+          call(driver->fill(made, 0, std::max<size_t>(bytes, 1), releaseStream), "cuMemsetD8Async");
     }
     if (local.ok())
       local = call(driver->synchronize(releaseStream), "cuStreamSynchronize");
@@ -247,9 +247,9 @@ Status Comm::makeStream(void **stream) {
 Status Comm::copy(Stream stream, void *to, const void *from, size_t bytes) {
   if (Status s = enter(); !s.ok() || !bytes)
     return s;
-  return call(driver->copy(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes,
-                           stream),
-              "cuMemcpyAsync");
+  return call(
+      driver->copy(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, stream),
+      "cuMemcpyAsync");
 }
 
 //===--- signals of streams ----------------------------------------------------------------===//

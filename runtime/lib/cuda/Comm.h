@@ -75,7 +75,7 @@ private:
     bool imported;
   };
   std::vector<Stream> streams;
-  std::vector<Owned> memory;                             // to give back, the last first
+  std::vector<Owned> memory;                              // to give back, the last first
   std::map<std::pair<int, std::string>, Address> imports; // of another process: rank, handle
 
   // The watchdog's part.
@@ -86,14 +86,14 @@ private:
   std::mutex lock;
   std::deque<Deadline> deadlines;
   std::vector<Event> freeEvents;
-  std::vector<std::pair<Address, size_t>> streamSlots; // of 32 bits: place, count
+  std::vector<std::pair<Address, size_t>> streamSlots;  // of 32 bits: place, count
   std::vector<std::pair<Address, size_t>> planCounters; // of 64 bits
   Status failure;
   std::thread watchdog;
   std::atomic<bool> leaving{false};
   Stream releaseStream = nullptr;
-  uint32_t *releaseValues = nullptr;  // pinned
-  uint64_t *releaseCounts = nullptr;  // behind them
+  uint32_t *releaseValues = nullptr; // pinned
+  uint64_t *releaseCounts = nullptr; // behind them
   static constexpr size_t releaseChunk = 1024;
   static constexpr size_t maxDeadlines = 64;
 

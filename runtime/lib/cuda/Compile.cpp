@@ -167,9 +167,8 @@ Status cuda::compile(const std::string &source, const CompileOptions &options, s
   std::string why;
   const Nvrtc *nvrtc = load(options.nvrtc, why);
   if (!nvrtc)
-    return error(ncclxrtUnsupported,
-                 "kernels cannot be compiled: {}; nor are they in the cache{}", why,
-                 options.cache.empty() ? ", as there is none" : " as " + path);
+    return error(ncclxrtUnsupported, "kernels cannot be compiled: {}; nor are they in the cache{}",
+                 why, options.cache.empty() ? ", as there is none" : " as " + path);
   std::vector<const char *> texts, names, list;
   for (const Header &header : headers) {
     texts.push_back(header.text);

@@ -7,10 +7,10 @@
 namespace ncclxrt::cuda {
 
 struct CompileOptions {
-  int architecture = 90;   ///< of the GPU: 90 is 9.0
-  std::string nvrtc;       ///< library; empty: libnvrtc.so of CUDA 13 or 12
-  std::string headers;     ///< folder of the toolkit's headers; empty: /usr/local/cuda/include
-  std::string cache;       ///< folder; empty: none
+  int architecture = 90; ///< of the GPU: 90 is 9.0
+  std::string nvrtc;     ///< library; empty: libnvrtc.so of CUDA 13 or 12
+  std::string headers;   ///< folder of the toolkit's headers; empty: /usr/local/cuda/include
+  std::string cache;     ///< folder; empty: none
 };
 
 /// A cubin of `source`, which may include ncclxrt/device: those headers are part of this library.

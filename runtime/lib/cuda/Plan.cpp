@@ -52,9 +52,10 @@ Status Plan::agree(const Status &mine, const char *what) {
     return s;
   for (int r = 0; r < comm.nranks(); ++r)
     if (all[r].code != ncclxrtSuccess)
-      return r == comm.rank() ? mine
-                              : error(ncclxrtResult_t(all[r].code), "rank {} cannot prepare '{}': {}",
-                                      r, shape.name, all[r].text);
+      return r == comm.rank()
+                 ? mine
+                 : error(ncclxrtResult_t(all[r].code), "rank {} cannot prepare '{}': {}", r,
+                         shape.name, all[r].text);
   return {};
 }
 
@@ -62,8 +63,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
                      std::unique_ptr<Plan> &result) {
   std::unique_ptr<Plan> plan(new Plan(comm));
   plan->program = program;
-  Status mine = program ? plan->shapeFrom(desc)
-                        : error(ncclxrtInvalidArgument, "the plan has no program");
+  Status mine =
+      program ? plan->shapeFrom(desc) : error(ncclxrtInvalidArgument, "the plan has no program");
   if (Status s = plan->agree(mine, "plan descriptions"); !s.ok())
     return s;
   Shape &shape = plan->shape;
@@ -136,11 +137,12 @@ namespace {
 struct Type {
   const char *name, *text;
 };
-constexpr Type types[] = {{"f32", "float"},         {"f64", "double"},     {"bf16", "__nv_bfloat16"},
-                          {"f16", "__half"},        {"i32", "int32_t"},    {"i64", "int64_t"},
-                          {"i8", "int8_t"},         {"i16", "int16_t"},    {"u8", "uint8_t"},
-                          {"u16", "uint16_t"},      {"u32", "uint32_t"},   {"u64", "uint64_t"},
-                          {"e4m3", "__nv_fp8_e4m3"}, {"e5m2", "__nv_fp8_e5m2"}};
+constexpr Type types[] = {
+    {"f32", "float"},          {"f64", "double"},        {"bf16", "__nv_bfloat16"},
+    {"f16", "__half"},         {"i32", "int32_t"},       {"i64", "int64_t"},
+    {"i8", "int8_t"},          {"i16", "int16_t"},       {"u8", "uint8_t"},
+    {"u16", "uint16_t"},       {"u32", "uint32_t"},      {"u64", "uint64_t"},
+    {"e4m3", "__nv_fp8_e4m3"}, {"e5m2", "__nv_fp8_e5m2"}};
 /// What a kernel of ours can do: by ncclxrtReduceKind_t, then a sum divided and a sum scaled.
 constexpr Type operations[] = {{"sum", "Sum"},   {"min", "Min"}, {"max", "Max"},
                                {"prod", "Prod"}, {"avg", "Avg"}, {"scaled", "ScaledSum"}};
@@ -339,8 +341,8 @@ ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
   if (auto code =
           check(comm.call(comm.cuda().record(earlier.event, earlier.stream), "cuEventRecord")))
     return code;
-  return check(comm.call(comm.cuda().waitEvent(later.stream, earlier.event, 0),
-                         "cuStreamWaitEvent"));
+  return check(
+      comm.call(comm.cuda().waitEvent(later.stream, earlier.event, 0), "cuStreamWaitEvent"));
 }
 
 //===--- ops ---------------------------------------------------------------------------------===//
@@ -371,10 +373,10 @@ Status Plan::copyPieces(Lane &lane, const device::Pieces &to, const device::Piec
   Cursor source(base(from.at), {0, from.rows, from.stride, from.rowBytes});
   while (!into.done()) {
     int64_t n = std::min(into.contiguous(), source.contiguous());
-    if (Status s = comm.call(cuda.copy(reinterpret_cast<Address>(into.data()),
-                                       reinterpret_cast<Address>(source.data()), size_t(n),
-                                       lane.stream),
-                             "cuMemcpyAsync");
+    if (Status s =
+            comm.call(cuda.copy(reinterpret_cast<Address>(into.data()),
+                                reinterpret_cast<Address>(source.data()), size_t(n), lane.stream),
+                      "cuMemcpyAsync");
         !s.ok())
       return s;
     into.advance(n);
@@ -532,9 +534,8 @@ ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
   for (Address &a : given)
     parameters.push_back(&a);
   const Kernel &k = kernels[kernel];
-  return check(comm.call(comm.cuda().launch(k.function, unsigned(k.blocks), 1, 1,
-                                            unsigned(k.threads), 1, 1, 0,
-                                            lanes[oneStream ? 0 : lane].stream, parameters.data(),
-                                            nullptr),
-                         "cuLaunchKernel"));
+  return check(comm.call(
+      comm.cuda().launch(k.function, unsigned(k.blocks), 1, 1, unsigned(k.threads), 1, 1, 0,
+                         lanes[oneStream ? 0 : lane].stream, parameters.data(), nullptr),
+      "cuLaunchKernel"));
 }

@@ -81,7 +81,7 @@ private:
 
   /// Counters of one array at one rank: who raises them, and how often this rank has.
   struct Raised {
-    std::vector<int32_t> by; ///< by index: a stream, `nobody` or `several`
+    std::vector<int32_t> by;     ///< by index: a stream, `nobody` or `several`
     std::vector<uint64_t> count; ///< by generation and index
   };
   static constexpr int32_t nobody = -1, several = -2;
@@ -104,7 +104,7 @@ private:
   std::vector<uint64_t *> counters;        ///< by rank
   std::vector<Lane> lanes;                 ///< streams; lane l is lanes[oneStream ? 0 : l]
   Event entered = nullptr;
-  std::vector<std::vector<Raised>> raised; ///< by array and rank
+  std::vector<std::vector<Raised>> raised;  ///< by array and rank
   std::set<std::pair<int, int>> reductions; ///< operation and dtype
   std::map<std::pair<int, int>, Function> reduceKernels;
   Function raiseKernel = nullptr;

@@ -10,11 +10,12 @@ template <class T> struct Plain {
   using type = std::conditional_t<std::is_enum_v<T>, int, T>;
 };
 template <class T> struct Plain<T *> {
-  using type = std::conditional_t<
-      std::is_same_v<std::remove_const_t<T>, CUipcMemHandle>, ncclxrt::cuda::IpcHandle *,
-      std::conditional_t<std::is_same_v<std::remove_const_t<T>, CUDA_MEMCPY2D>,
-                         const ncclxrt::cuda::Copy2D *,
-                         std::conditional_t<std::is_enum_v<T>, int *, T *>>>;
+  using type =
+      std::conditional_t<std::is_same_v<std::remove_const_t<T>, CUipcMemHandle>,
+                         ncclxrt::cuda::IpcHandle *,
+                         std::conditional_t<std::is_same_v<std::remove_const_t<T>, CUDA_MEMCPY2D>,
+                                            const ncclxrt::cuda::Copy2D *,
+                                            std::conditional_t<std::is_enum_v<T>, int *, T *>>>;
 };
 template <> struct Plain<CUipcMemHandle> {
   using type = ncclxrt::cuda::IpcHandle;
@@ -26,9 +27,9 @@ template <class R, class... A> struct Signature<R(A...)> {
 // Names without a version are macros for the newest one.
 #undef cuDevicePrimaryCtxRelease
 #define NCCLXRT_CHECK(member, symbol, arguments)                                                   \
-  static_assert(std::is_same_v<Signature<decltype(symbol)>::type,                                  \
-                               decltype(ncclxrt::cuda::Driver::member)>,                           \
-                #symbol);
+  static_assert(                                                                                   \
+      std::is_same_v<Signature<decltype(symbol)>::type, decltype(ncclxrt::cuda::Driver::member)>,  \
+      #symbol);
 NCCLXRT_CUDA_DRIVER(NCCLXRT_CHECK)
 
 using namespace ncclxrt::cuda;

@@ -116,8 +116,9 @@ struct CUfunc_st {
 namespace {
 void doReduce(const std::string &name, const device::ReduceJob &job) {
   static const std::vector<std::string> kinds = {"sum", "min", "max", "prod", "avg", "scaled"},
-                                        types = {"f32", "f64", "bf16", "f16", "i32",  "i64",  "i8",
-                                                 "i16", "u8",  "u16",  "u32", "u64",  "e4m3", "e5m2"};
+                                        types = {"f32", "f64", "bf16", "f16", "i32",
+                                                 "i64", "i8",  "i16",  "u8",  "u16",
+                                                 "u32", "u64", "e4m3", "e5m2"};
   size_t from = std::strlen("ncclxrt_reduce_"), cut = name.find('_', from);
   auto number = [](const std::vector<std::string> &list, const std::string &word) {
     return int(std::find(list.begin(), list.end(), word) - list.begin());
@@ -233,7 +234,8 @@ int cuMemHostGetDevicePointer_v2(Address *at, void *memory, unsigned) {
 int cuMemGetAddressRange_v2(Address *base, size_t *size, Address at) {
   std::lock_guard<std::mutex> hold(everything);
   auto it = allocations.upper_bound(at);
-  if (it == allocations.begin() || at >= std::prev(it)->first + std::max<size_t>(1, std::prev(it)->second))
+  if (it == allocations.begin() ||
+      at >= std::prev(it)->first + std::max<size_t>(1, std::prev(it)->second))
     return invalidValue;
   *base = std::prev(it)->first;
   *size = std::prev(it)->second;
@@ -392,8 +394,8 @@ int cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned, unsig
 struct nvrtcProgramState {
   std::string source, log;
 };
-int nvrtcCreateProgram(nvrtcProgramState **program, const char *source, const char *, int, const char *const *,
-                       const char *const *) {
+int nvrtcCreateProgram(nvrtcProgramState **program, const char *source, const char *, int,
+                       const char *const *, const char *const *) {
   *program = new nvrtcProgramState{source, ""};
   return 0;
 }

@@ -1,6 +1,7 @@
 //===- CudaProgram.cpp - A compiled program on the GPUs of this machine -----------------===//
 #include "CudaProgram.h"
 
+#include "Nccl.h"
 #include "Threads.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclxrt/cuda.h"
@@ -67,6 +68,7 @@ struct World {
   const ExecuteOptions &options;
   int32_t gpus;
   bool oneStream;
+  int contenders; ///< ours, and NCCL's modes
   Hall hall;
 };
 struct Seat {
@@ -91,7 +93,7 @@ struct CudaDescription {
       writers.push_back(slots.writers);
     for (const ComputeKernel &kernel : world.program.kernels)
       kernels.push_back({kernel.name.c_str(), int32_t(kernel.blocks), int32_t(kernel.threads),
-                         int32_t(kernel.arguments), 0});
+                         int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes)});
     auto text = [](const std::string &s) { return s.empty() ? nullptr : s.c_str(); };
     description.plan = plan.get();
     description.slot_writers = writers.data();
@@ -109,11 +111,11 @@ struct CudaDescription {
 static constexpr char sawOneLeave[] = "another rank has left";
 
 /// Runs a rank; the outcome's sentence is "" when all went well. Result `i` goes to resultAt(i),
-/// `time` takes run and nanoseconds, `burstSeconds` is of one run of the burst.
+/// `time` takes run and nanoseconds, `bursts` get seconds of a run, contender by contender.
 static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
                                llvm::function_ref<char *(size_t)> resultAt,
                                llvm::function_ref<void(int64_t, int64_t)> time,
-                               double &burstSeconds) {
+                               std::vector<double> &bursts) {
   World &world = seat.world;
   ncclxrtCudaComm_t comm = nullptr;
   ncclxrtCudaPlan_t prepared = nullptr;
@@ -188,11 +190,41 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
       return failed;
   if (!good(ncclxrtCudaSynchronize(comm, stream)) || !world.options.burst)
     return failed;
-  if (!world.hall.meet())
-    return failed = sawOneLeave;
-  if (enqueue(world.options.burst))
-    burstSeconds = seconds / double(world.options.burst);
+  Nccl nccl;
+  if (world.options.nccl)
+    failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
+                       [&](const void *mine, size_t bytes, void *all) {
+                         return world.hall.gather(seat.rank, mine, bytes, all);
+                       });
+  // Everybody in turn in each round, so that drift of the clock strikes all alike.
+  for (size_t turn = 0; failed.empty() && turn < bursts.size(); ++turn) {
+    int contender = int(turn % size_t(world.contenders));
+    if (!world.hall.meet())
+      return failed = sawOneLeave;
+    auto start = std::chrono::steady_clock::now();
+    if (contender == 0)
+      enqueue(world.options.burst);
+    else
+      for (int64_t i = 0; failed.empty() && i < world.options.burst; ++i)
+        failed = nccl.launch(contender - 1, stream);
+    good(ncclxrtCudaSynchronize(comm, stream));
+    bursts[turn] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+                   double(world.options.burst);
+  }
   return failed;
+}
+
+/// The median over rounds of contender `of`, each round's time being that of its slowest rank.
+static double medianOf(const std::vector<std::vector<double>> &bursts, int of, int contenders) {
+  std::vector<double> rounds;
+  for (size_t turn = of; turn < bursts.front().size(); turn += contenders) {
+    double slowest = 0;
+    for (const std::vector<double> &rank : bursts)
+      slowest = std::max(slowest, rank[turn]);
+    rounds.push_back(slowest);
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + rounds.size() / 2, rounds.end());
+  return rounds[rounds.size() / 2];
 }
 
 bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const CudaProgram &program,
@@ -205,11 +237,20 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   constexpr int64_t queues = 30;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
   int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
-  World world{plan,    entry,         program,          cuda,
-              options, int32_t(gpus), streams > queues, Hall(int32_t(plan.ranks))};
+  World world{plan,
+              entry,
+              program,
+              cuda,
+              options,
+              int32_t(gpus),
+              streams > queues,
+              options.nccl ? 1 + Nccl::modes : 1,
+              Hall(int32_t(plan.ranks))};
   SmallVector<size_t> results = resultWindows(plan);
   std::vector<std::string> outcomes(plan.ranks);
-  std::vector<double> bursts(plan.ranks);
+  constexpr int rounds = 9;
+  std::vector<std::vector<double>> bursts(plan.ranks,
+                                          std::vector<double>(rounds * world.contenders));
   std::vector<std::thread> threads;
   for (int32_t rank = 0; rank < plan.ranks; ++rank)
     threads.emplace_back([&, rank] {
@@ -229,6 +270,9 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
-  burstSeconds = *std::max_element(bursts.begin(), bursts.end());
+  if (options.burst)
+    burstSeconds = medianOf(bursts, 0, world.contenders);
+  for (int c = 1; options.burst && c < world.contenders; ++c)
+    ncclSeconds.push_back(medianOf(bursts, c, world.contenders));
   return true;
 }

@@ -10,11 +10,15 @@
 
 namespace mlir::ncclx {
 
+struct NcclCall;
+
 struct ExecuteOptions {
   std::string transport = "shm";
   int64_t timeoutMs = 30'000;
   int64_t repeat = 3; ///< timed runs, after one that is not timed
-  int64_t burst = 0;  ///< on GPUs: runs back to back behind those, timed together
+  int64_t burst = 0;  ///< on GPUs: rounds of so many runs back to back behind those
+  /// On GPUs: what NCCL does between those rounds, by turns; null: nothing.
+  const NcclCall *nccl = nullptr;
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
@@ -48,7 +52,8 @@ public:
   std::string error;
   /// Seconds of each timed run: of its slowest rank.
   std::vector<double> seconds;
-  double burstSeconds = 0; ///< of one run of the burst
+  double burstSeconds = 0;         ///< of one run of a burst: the median of the rounds
+  std::vector<double> ncclSeconds; ///< the same of NCCL's modes
   /// The last run's events of each rank.
   std::vector<std::vector<ncclxrtTraceEvent_t>> events;
   /// Output `index` of `rank` after the last run; behind the outputs come the buffers that are

@@ -63,6 +63,8 @@ void Report::print(llvm::raw_ostream &os) const {
   row("whole graph", predicted.makespan, measured.makespan);
   if (burstSeconds > 0)
     row("  back to back", predicted.makespan, burstSeconds);
+  for (auto &[mode, seconds] : ncclSeconds)
+    row("  NCCL " + mode, 0, seconds);
 
   os << "\nAgainst the reference interpreter:\n";
   for (const Output &output : outputs) {
@@ -147,6 +149,11 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
       });
       if (burstSeconds > 0)
         json.attribute("burst_us", burstSeconds * 1e6);
+      if (!ncclSeconds.empty())
+        json.attributeObject("nccl_us", [&] {
+          for (auto &[mode, seconds] : ncclSeconds)
+            json.attribute(mode, seconds * 1e6);
+        });
     });
     json.attributeArray("outputs", [&] {
       for (const Output &output : outputs)

@@ -3,6 +3,7 @@
 #include "CudaProgram.h"
 #include "Execute.h"
 #include "MachineFile.h"
+#include "Nccl.h"
 #include "Report.h"
 #include "SerialForm.h"
 
@@ -75,8 +76,11 @@ cl::opt<int64_t> repeat("repeat", cl::init(3), cl::value_desc("N"),
                         cl::desc("Timed runs, after one that is not (default 3)"),
                         cl::cat(category));
 cl::opt<int64_t> burst("burst", cl::init(0), cl::value_desc("N"),
-                       cl::desc("On GPUs: N more runs back to back, timed together (default 0)"),
+                       cl::desc("On GPUs: rounds of N more runs back to back (default 0: none)"),
                        cl::cat(category));
+cl::opt<std::string> against("against", cl::value_desc("nccl"),
+                             cl::desc("On GPUs, with --burst: NCCL's same collective by turns"),
+                             cl::cat(category));
 cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("Seed of the inputs (default 1)"),
                        cl::cat(category));
 cl::opt<int64_t> timeoutMs("timeout-ms", cl::init(30'000), cl::value_desc("MS"),
@@ -212,6 +216,27 @@ Timing timingOf(const HostPlan &plan, const std::vector<GraphCollective> &collec
       timing.exposed[i] = std::max(timing.exposed[i], seconds);
   }
   return timing;
+}
+
+/// What NCCL is to do beside the graph; "" or why it cannot.
+std::string ncclCallOf(Compilation &compilation, const CudaDevices &gpus, NcclCall &call) {
+  std::string why;
+  if (!Nccl::available(why))
+    return "--against=nccl: " + why;
+  const std::vector<GraphCollective> &collectives = compilation.collectives();
+  Type element;
+  for (const HostPlan::Window &window : compilation.plan().windows)
+    if (window.role == ctran::WindowRole::Input)
+      element = window.type.getElementType();
+  call = {collectives.front().kind, collectives.front().bytes, element && element.isBF16()};
+  bool known = call.kind == "all_gather" || call.kind == "all_reduce" ||
+               call.kind == "reduce_scatter" || call.kind == "all_to_all";
+  if (collectives.size() != 1 || !known || !element || !(element.isBF16() || element.isF32()) ||
+      int64_t(collectives.front().group.size()) != compilation.ranks() ||
+      compilation.ranks() > gpus.count)
+    return "--against=nccl takes a graph of one all_gather, all_reduce, reduce_scatter or "
+           "all_to_all of bf16 or f32 over all ranks, each with a GPU of its own";
+  return "";
 }
 
 /// ncclx/cuda in the user's cache.
@@ -356,6 +381,9 @@ int main(int argc, char **argv) {
                   "--backend=cuda takes no --carrier, no --transport and no --trace: programs are "
                   "compiled in this process, GPUs reach each other by load and store, and no "
                   "timeline is measured on them");
+  if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
+    return finish(report, BadUsage,
+                  "--burst is for --backend=cuda, and --against=nccl comes with --burst");
   if (carrier != "jit" && carrier != "cpp")
     return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
   if (proofBudget < 1)
@@ -512,11 +540,19 @@ int main(int argc, char **argv) {
   Execution execution;
   CudaOptions where{cudaDriver, cudaNvrtc, cudaHeaders,
                     cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache)};
+  NcclCall nccl;
+  if (!against.empty()) {
+    if (std::string wrong = ncclCallOf(compilation, gpus, nccl); !wrong.empty())
+      return finish(report, BadUsage, wrong);
+    options.nccl = &nccl;
+  }
   if (cuda ? !execution.runCuda(compilation.plan(), program, gpuProgram, where, gpus, options)
            : !execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
   report.burstSeconds = execution.burstSeconds;
+  for (auto [mode, seconds] : llvm::enumerate(execution.ncclSeconds))
+    report.ncclSeconds.push_back({Nccl::modeName(int(mode)), seconds});
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
   if (cuda)
     report.measured.exposed.clear(); // no events on GPUs

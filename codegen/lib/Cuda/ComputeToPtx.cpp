@@ -48,18 +48,22 @@ static std::unique_ptr<llvm::TargetMachine> machineOf(int architecture) {
       triple, "sm_" + std::to_string(architecture), "", options, llvm::Reloc::PIC_));
 }
 
-/// An entry for `work`, which takes the thread's number and the number of threads last.
-static void addEntry(llvm::Module &module, llvm::Function &work, const std::string &name) {
+/// An entry for `work`, which takes addresses, then those of its scratch memory, the thread's
+/// number and the number of threads; the entry takes one address for all scratch, if there is any.
+static void addEntry(llvm::Module &module, llvm::Function &work, const std::string &name,
+                     ArrayRef<int64_t> scratch) {
   llvm::LLVMContext &context = module.getContext();
-  unsigned addresses = work.arg_size() - 2;
+  unsigned addresses = work.arg_size() - 2 - scratch.size();
   SmallVector<llvm::Type *> types(work.getFunctionType()->params().take_front(addresses));
+  if (!scratch.empty())
+    types.push_back(llvm::PointerType::get(context, 0));
   auto *entry =
       llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
                              llvm::GlobalValue::ExternalLinkage, name, module);
   entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", entry));
   auto read = [&](llvm::Intrinsic::ID id) {
-    return b.CreateZExt(b.CreateIntrinsic(id, {}, {}), b.getInt64Ty());
+    return b.CreateZExt(b.CreateIntrinsic(id, ArrayRef<llvm::Type *>(), {}), b.getInt64Ty());
   };
   llvm::Value *width = read(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
   llvm::Value *thread =
@@ -67,8 +71,10 @@ static void addEntry(llvm::Module &module, llvm::Function &work, const std::stri
                   read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
   llvm::Value *threads = b.CreateMul(read(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), width);
   SmallVector<llvm::Value *> arguments;
-  for (llvm::Argument &argument : entry->args())
-    arguments.push_back(&argument);
+  for (unsigned i = 0; i < addresses; ++i)
+    arguments.push_back(entry->getArg(i));
+  for (int64_t offset : scratch)
+    arguments.push_back(b.CreateGEP(b.getInt8Ty(), entry->getArg(addresses), b.getInt64(offset)));
   arguments.append({thread, threads});
   b.CreateCall(&work, arguments);
   b.CreateRetVoid();
@@ -81,7 +87,8 @@ static void defineBarrier(llvm::Module &module) {
     return;
   barrier->addFnAttr(llvm::Attribute::Convergent);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "", barrier));
-  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {b.getInt32(0)});
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, ArrayRef<llvm::Type *>(),
+                    {b.getInt32(0)});
   b.CreateRetVoid();
 }
 
@@ -102,6 +109,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
 LogicalResult mlir::ncclx::computeToPtx(ModuleOp module, ArrayRef<std::string> names,
                                         int architecture, std::string &ptx,
                                         std::vector<ComputeKernel> &kernels) {
+  SmallVector<SpreadKernel> shapes;
   for (auto [i, name] : llvm::enumerate(names)) {
     auto function = module.lookupSymbol<func::FuncOp>(name);
     if (!function || function.isExternal())
@@ -110,8 +118,11 @@ LogicalResult mlir::ncclx::computeToPtx(ModuleOp module, ArrayRef<std::string> n
     // A name of the graph may hold what PTX takes in no name.
     kernel.name = "ncclx_kernel_" + std::to_string(i);
     kernel.arguments = function.getNumArguments();
-    if (failed(spreadLoops(function, kernel.blocks, kernel.threads)))
+    SpreadKernel &spread = shapes.emplace_back();
+    if (failed(spreadLoops(function, spread)))
       return failure();
+    kernel.blocks = spread.blocks, kernel.threads = spread.threads;
+    kernel.scratchBytes = spread.scratchBytes;
     kernels.push_back(kernel);
   }
   if (failed(lowerComputeToLLVM(module)))
@@ -125,8 +136,8 @@ LogicalResult mlir::ncclx::computeToPtx(ModuleOp module, ArrayRef<std::string> n
     return module.emitError("could not be translated to LLVM IR");
   code->setTargetTriple(machine->getTargetTriple());
   code->setDataLayout(machine->createDataLayout());
-  for (auto [name, kernel] : llvm::zip(names, kernels))
-    addEntry(*code, *code->getFunction(name), kernel.name);
+  for (auto [name, kernel, shape] : llvm::zip(names, kernels, shapes))
+    addEntry(*code, *code->getFunction(name), kernel.name, shape.scratchOffsets);
   defineBarrier(*code);
   for (llvm::Function &function : *code)
     if (!function.isDeclaration() && function.getCallingConv() != llvm::CallingConv::PTX_Kernel) {

@@ -16,6 +16,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -86,20 +87,49 @@ static LogicalResult spread(IRRewriter &rewriter, linalg::LinalgOp op, Value thr
   return success();
 }
 
-LogicalResult mlir::ncclx::spreadLoops(func::FuncOp function, int64_t &blocks, int64_t &threads) {
-  auto module = function->getParentOfType<ModuleOp>();
-  WalkResult walked = function.walk([](Operation *op) -> WalkResult {
-    if (isa<memref::AllocOp, memref::AllocaOp>(op))
-      return WalkResult(op->emitOpError("allocates memory, which a kernel on a GPU does not"));
+/// What a kernel keeps for itself becomes memory that it is given: arguments behind its own, at
+/// `offsets` of one block of `bytes`.
+static LogicalResult takeScratch(IRRewriter &rewriter, func::FuncOp function,
+                                 SmallVectorImpl<int64_t> &offsets, int64_t &bytes) {
+  SmallVector<memref::AllocOp> allocs;
+  WalkResult walked = function.walk([&](Operation *op) -> WalkResult {
+    auto alloc = dyn_cast<memref::AllocOp>(op);
+    if (isa<memref::AllocaOp>(op) ||
+        (alloc && (alloc->getParentOp() != function || !alloc.getType().hasStaticShape())))
+      return WalkResult(op->emitOpError("allocates memory in a branch or loop, or of a size known "
+                                        "at run time, which a kernel on a GPU does not"));
+    if (alloc)
+      allocs.push_back(alloc);
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
     return failure();
+  for (memref::AllocOp alloc : allocs) {
+    MemRefType type = alloc.getType();
+    unsigned last = function.getNumArguments();
+    if (failed(function.insertArgument(last, type, {}, alloc.getLoc())))
+      return failure();
+    offsets.push_back(bytes);
+    bytes += llvm::alignTo(
+        type.getNumElements() *
+            llvm::divideCeil(type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth(),
+                             8),
+        256);
+    rewriter.replaceOp(alloc, function.getArgument(last));
+  }
+  return success();
+}
+
+LogicalResult mlir::ncclx::spreadLoops(func::FuncOp function, SpreadKernel &kernel) {
+  auto module = function->getParentOfType<ModuleOp>();
+  int64_t &blocks = kernel.blocks, &threads = kernel.threads;
   auto uses = SymbolTable::getSymbolUses(function, module);
   if (!uses || !uses->empty() || !function.getBody().hasOneBlock())
     return function.emitOpError("is called by another kernel, or has branches, which the CUDA "
                                 "lowering does not have");
   IRRewriter rewriter(function.getContext());
+  if (failed(takeScratch(rewriter, function, kernel.scratchOffsets, kernel.scratchBytes)))
+    return failure();
   Block &body = function.getBody().front();
   SmallVector<memref::CopyOp> copies;
   for (auto copy : body.getOps<memref::CopyOp>())
@@ -123,7 +153,6 @@ LogicalResult mlir::ncclx::spreadLoops(func::FuncOp function, int64_t &blocks, i
   for (int i = 0; i < 2; ++i)
     if (failed(function.insertArgument(function.getNumArguments(), index, {}, function.getLoc())))
       return failure();
-  blocks = threads = 1;
   if (other || ops.empty())
     return success(); // one thread, in the order of the text
   Value thread = body.getArgument(body.getNumArguments() - 2);

@@ -113,12 +113,14 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaSynchronize(ncclxrtCudaComm_t comm, vo
 
 typedef struct ncclxrtCudaPlan *ncclxrtCudaPlan_t; /**< A program of one rank on one GPU. */
 
-/** An entry of the plan's module, which takes so many addresses. */
+/** An entry of the plan's module, which takes so many addresses and, if it wants scratch memory,
+ * the address of that. */
 typedef struct ncclxrtCudaKernelDesc {
   const char *name;
   int32_t blocks, threads;
   int32_t num_arguments;
   int32_t reserved; /**< 0. */
+  uint64_t scratch_bytes;
 } ncclxrtCudaKernelDesc_t;
 
 typedef struct ncclxrtCudaPlanDesc {

@@ -98,7 +98,8 @@ const Nvrtc *load(const std::string &given, std::string &why) {
 }
 
 std::string flags(const CompileOptions &options) {
-  return fmt::format("--gpu-architecture=sm_{} --std=c++17 --fmad=false", options.architecture);
+  return fmt::format("--gpu-architecture=sm_{} --std=c++17 --fmad=false -default-device",
+                     options.architecture);
 }
 
 constexpr char mark[] = "ncclxrt cubin 1\n";
@@ -126,8 +127,10 @@ bool read(const std::string &path, std::string &image) {
 
 /// Whole or not at all: other processes read it.
 void write(const std::string &folder, const std::string &path, const std::string &image) {
-  for (size_t at = 1; at != std::string::npos; at = folder.find('/', at + 1))
-    ::mkdir(folder.substr(0, folder.find('/', at)).c_str(), 0777);
+  for (size_t at = 0; at != std::string::npos;) {
+    at = folder.find('/', at + 1);
+    ::mkdir(folder.substr(0, at).c_str(), 0777);
+  }
   std::string unfinished = fmt::format("{}.{}", path, ::getpid());
   FILE *file = std::fopen(unfinished.c_str(), "wb");
   if (!file)

@@ -29,7 +29,7 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
                    "plan '{}': kernel {}: expected a name, at least 1 block of 1 to 1024 threads "
                    "and at least 0 arguments, found {}, {}, {}",
                    shape.name, k, d.blocks, d.threads, d.num_arguments);
-    kernels.push_back({d.name, d.blocks, d.threads, d.num_arguments, nullptr});
+    kernels.push_back({d.name, d.blocks, d.threads, d.num_arguments, d.scratch_bytes, nullptr, 0, 0});
   }
   if (desc.module)
     module = desc.module;
@@ -194,10 +194,15 @@ Status Plan::loadKernels() {
     return {};
   if (Status s = load(module, "cuModuleLoadData of the plan's kernels"); !s.ok())
     return s;
-  for (Kernel &kernel : kernels)
+  for (Kernel &kernel : kernels) {
     if (int result = cuda.getFunction(&kernel.function, modules.back(), kernel.name.c_str()))
       return error(ncclxrtInvalidArgument, "plan '{}': the module has no kernel '{}': {}",
                    shape.name, kernel.name, cuda.text(result));
+    if (kernel.scratchBytes)
+      if (Status s = comm.call(cuda.allocate(&kernel.scratch, kernel.scratchBytes), "cuMemAlloc");
+          !s.ok())
+        return s;
+  }
   return {};
 }
 
@@ -212,6 +217,9 @@ Plan::~Plan() {
       cuda.destroyEvent(lane.event);
   if (entered)
     cuda.destroyEvent(entered);
+  for (Kernel &kernel : kernels)
+    if (kernel.scratch)
+      cuda.free(kernel.scratch);
   for (Module m : modules)
     if (m)
       cuda.unloadModule(m);
@@ -530,10 +538,16 @@ ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
                 fmt::format("kernel {} is launched with {} arguments", kernel, given.size()));
   if (rehearsing)
     return ncclxrtSuccess;
+  Kernel &k = kernels[kernel];
   std::vector<void *> parameters;
   for (Address &a : given)
     parameters.push_back(&a);
-  const Kernel &k = kernels[kernel];
+  if (k.scratch) {
+    parameters.push_back(&k.scratch);
+    // One launch at a time uses it.
+    if (auto code = order(op, lane, std::exchange(k.scratchLane, lane)))
+      return code;
+  }
   return check(comm.call(
       comm.cuda().launch(k.function, unsigned(k.blocks), 1, 1, unsigned(k.threads), 1, 1, 0,
                          lanes[oneStream ? 0 : lane].stream, parameters.data(), nullptr),

@@ -94,7 +94,10 @@ private:
   struct Kernel {
     std::string name;
     int32_t blocks, threads, arguments;
+    uint64_t scratchBytes;
     Function function;
+    Address scratch;
+    int64_t scratchLane = 0; ///< that used it last
   };
   std::vector<Kernel> kernels;
   bool oneStream = false;

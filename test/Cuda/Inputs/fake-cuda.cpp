@@ -10,6 +10,7 @@
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
 //
 //===----------------------------------------------------------------------===//
+#include "Base.h"
 #include "Reduce.h"
 #include "cuda/Driver.h"
 #include "ncclxrt/device/serve.h"
@@ -25,6 +26,7 @@
 #include <random>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace ncclxrt;

@@ -3,6 +3,7 @@
 
 #include "Nccl.h"
 #include "Threads.h"
+#include "ncclx/CTran/Access.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclxrt/cuda.h"
 
@@ -58,13 +59,35 @@ LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) 
   return compilation.compileProgram(symbols);
 }
 
+LogicalResult CudaProgram::makeKernel(Compilation &compilation, int64_t blocks) {
+  auto program =
+      compilation.scheduleModule().lookupSymbol<ctran::ProgramOp>(compilation.function());
+  CudaOptions options;
+  options.blocks = blocks;
+  FailureOr<CudaKernel> kernel = emitCudaKernel(program, options);
+  if (failed(kernel))
+    return failure();
+  HostPlan &plan = compilation.plan();
+  plan.name = compilation.function().str();
+  plan.ranks = kernel->ranks;
+  for (CudaKernel::Window &window : kernel->windows) {
+    auto type = cast<MemRefType>(window.op.getType());
+    plan.windows.push_back({window.op.getSym().str(),
+                            uint64_t(type.getNumElements() * ctran::elementBytes(window.op)),
+                            int32_t(window.generations), window.op.getRole(),
+                            window.op.getIndex() ? int64_t(*window.op.getIndex()) : -1, type});
+  }
+  whole = std::move(*kernel);
+  return success();
+}
+
 namespace {
 /// What the threads of all ranks share.
 struct World {
   const HostPlan &plan;
   ncclxrtProgram_t entry;
   const CudaProgram &program;
-  const CudaOptions &cuda;
+  const CudaPaths &cuda;
   const ExecuteOptions &options;
   int32_t gpus;
   bool oneStream;
@@ -81,6 +104,33 @@ int32_t allgather(void *context, const void *mine, size_t bytes, void *all) {
   return seat->world.hall.gather(seat->rank, mine, bytes, all) ? 0 : 1;
 }
 
+const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+/// The one kernel as ncclxrt/cuda.h takes it.
+struct KernelDescription {
+  std::vector<uint64_t> windows, slots;
+  ncclxrtCudaKernelPlanDesc_t description = NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT;
+
+  explicit KernelDescription(const World &world) {
+    const CudaKernel &kernel = *world.program.whole;
+    for (const CudaKernel::Window &window : kernel.windows)
+      windows.push_back(uint64_t(window.bytes * window.generations));
+    slots.assign(kernel.slotWords.begin(), kernel.slotWords.end());
+    description.name = kernel.name.c_str();
+    description.source = kernel.source.c_str();
+    description.entry = kernel.entry.c_str();
+    description.blocks = int32_t(kernel.blocks);
+    description.threads = int32_t(kernel.threads);
+    description.windows = windows.data();
+    description.num_windows = windows.size();
+    description.slots = slots.data();
+    description.num_slots = slots.size();
+    description.cache = orNull(world.cuda.cache);
+    description.nvrtc = orNull(world.cuda.nvrtc);
+    description.headers = orNull(world.cuda.headers);
+  }
+};
+
 /// The plan's tables as ncclxrt/cuda.h takes them.
 struct CudaDescription {
   PlanDescription plan;
@@ -94,16 +144,15 @@ struct CudaDescription {
     for (const ComputeKernel &kernel : world.program.kernels)
       kernels.push_back({kernel.name.c_str(), int32_t(kernel.blocks), int32_t(kernel.threads),
                          int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes)});
-    auto text = [](const std::string &s) { return s.empty() ? nullptr : s.c_str(); };
     description.plan = plan.get();
     description.slot_writers = writers.data();
-    description.module = text(world.program.ptx);
+    description.module = orNull(world.program.ptx);
     description.kernels = kernels.data();
     description.num_kernels = kernels.size();
     description.one_stream = world.oneStream;
-    description.cache = text(world.cuda.cache);
-    description.nvrtc = text(world.cuda.nvrtc);
-    description.headers = text(world.cuda.headers);
+    description.cache = orNull(world.cuda.cache);
+    description.nvrtc = orNull(world.cuda.nvrtc);
+    description.headers = orNull(world.cuda.headers);
   }
 };
 } // namespace
@@ -133,7 +182,7 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
       failed = ncclxrtCudaLastError(comm);
     return result == ncclxrtSuccess;
   };
-  auto leave = llvm::make_scope_exit([&] {
+  llvm::scope_exit leave([&] {
     if (!failed.empty())
       world.hall.leave();
     else
@@ -143,10 +192,16 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
   });
   if (!good(ncclxrtCudaInit(&config, &comm)))
     return failed;
-  CudaDescription description(world);
   void *stream = nullptr;
-  if (!good(ncclxrtCudaPlanPrepare(comm, &description.description, world.entry, &prepared)) ||
-      !good(ncclxrtCudaStream(comm, &stream)))
+  ncclxrtResult_t made;
+  if (world.program.whole) {
+    KernelDescription kernel(world);
+    made = ncclxrtCudaKernelPrepare(comm, &kernel.description, &prepared);
+  } else {
+    CudaDescription description(world);
+    made = ncclxrtCudaPlanPrepare(comm, &description.description, world.entry, &prepared);
+  }
+  if (!good(made) || !good(ncclxrtCudaStream(comm, &stream)))
     return failed;
   std::vector<void *> buffers(world.plan.windows.size());
   size_t bytes = 0;
@@ -228,7 +283,7 @@ static double medianOf(const std::vector<std::vector<double>> &bursts, int of, i
 }
 
 bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const CudaProgram &program,
-                        const CudaOptions &cuda, const CudaDevices &devices,
+                        const CudaPaths &cuda, const CudaDevices &devices,
                         const ExecuteOptions &given) {
   ExecuteOptions options = given;
   if (!share(plan, options))

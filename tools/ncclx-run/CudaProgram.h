@@ -4,11 +4,12 @@
 
 #include "Execute.h"
 #include "ncclx/Cuda/ComputeToPtx.h"
+#include "ncclx/Cuda/CudaEmitter.h"
 
 namespace mlir::ncclx {
 
 /// Where the CUDA backend finds what; empty: the system's (ncclxrt/cuda.h).
-struct CudaOptions {
+struct CudaPaths {
   std::string driver, nvrtc, headers, cache;
 };
 
@@ -24,9 +25,12 @@ struct CudaDevices {
 struct CudaProgram {
   std::string ptx; ///< empty without kernels
   std::vector<ComputeKernel> kernels;
+  std::optional<CudaKernel> whole; ///< the program is one kernel, and there is nothing else
 
   /// Lowers and compiles a proved compilation.
   LogicalResult make(Compilation &compilation, int32_t architecture);
+  /// The same as one kernel, of a written program whose ops are all of sm lanes.
+  LogicalResult makeKernel(Compilation &compilation, int64_t blocks);
 };
 
 } // namespace mlir::ncclx

@@ -29,7 +29,7 @@ struct ExecuteOptions {
 };
 
 struct CudaDevices;
-struct CudaOptions;
+struct CudaPaths;
 struct CudaProgram;
 
 /// What the ranks left in memory that this process shares with them.
@@ -47,7 +47,7 @@ public:
   /// The same on GPUs, ranks being threads of this process and rank r on GPU r modulo their number;
   /// without events.
   bool runCuda(const HostPlan &plan, ncclxrtProgram_t program, const CudaProgram &kernels,
-               const CudaOptions &cuda, const CudaDevices &devices, const ExecuteOptions &options);
+               const CudaPaths &cuda, const CudaDevices &devices, const ExecuteOptions &options);
 
   std::string error;
   /// Seconds of each timed run: of its slowest rank.

@@ -64,6 +64,10 @@ cl::opt<std::string> cudaCache("cuda-cache", cl::value_desc("DIR"),
                                cl::desc("Compiled kernels, by content (default: ncclx/cuda in the "
                                         "user's cache)"),
                                cl::cat(category));
+cl::opt<int64_t> cudaKernel("cuda-kernel", cl::init(0), cl::value_desc("BLOCKS"),
+                            cl::desc("Run a written program of sm lanes as one kernel, of so many "
+                                     "blocks where its ops may share them (default: on streams)"),
+                            cl::cat(category));
 cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
                              cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
                              cl::cat(category));
@@ -466,7 +470,10 @@ int main(int argc, char **argv) {
     report.transport = "cuda";
     if (!noRun && !gpus.find(cudaDriver, error))
       return finish(report, RunFailed, error);
-    if (failed(gpuProgram.make(compilation, gpus.architecture)))
+    if (cudaKernel > 0 && !compilation.isProgram())
+      return finish(report, BadUsage, "--cuda-kernel is for a written program, not for a graph");
+    if (cudaKernel > 0 ? failed(gpuProgram.makeKernel(compilation, cudaKernel))
+                       : failed(gpuProgram.make(compilation, gpus.architecture)))
       return finish(report, BadInput, "no code can be made for GPUs");
     program = compilation.entry();
     if (std::error_code failed; !emitPtx.empty()) {
@@ -538,8 +545,8 @@ int main(int argc, char **argv) {
         static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
   llvm::outs().flush();
   Execution execution;
-  CudaOptions where{cudaDriver, cudaNvrtc, cudaHeaders,
-                    cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache)};
+  CudaPaths where{cudaDriver, cudaNvrtc, cudaHeaders,
+                  cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache)};
   NcclCall nccl;
   if (!against.empty()) {
     if (std::string wrong = ncclCallOf(compilation, gpus, nccl); !wrong.empty())

@@ -18,7 +18,7 @@ class Emitter {
 public:
   Emitter(ctran::ProgramOp program, const CudaOptions &options)
       : program(program), options(options), e(program) {}
-  LogicalResult run(raw_ostream &os);
+  LogicalResult run(CudaKernel &kernel);
 
 private:
   ctran::ProgramOp program;
@@ -46,7 +46,7 @@ private:
   LogicalResult emitWait(ctran::WaitOp op, unsigned step);
   LogicalResult emitDests(Operation *op, ValueRange dests, SmallVectorImpl<CudaBox> &boxes,
                           bool packets);
-  void print(raw_ostream &os);
+  void fill(CudaKernel &kernel);
 
   raw_ostream &line() {
     body.indent(indent * 2);
@@ -484,7 +484,8 @@ LogicalResult Emitter::emitWait(ctran::WaitOp op, unsigned step) {
 //===--- the file
 //--------------------------------------------------------------------------------===//
 
-void Emitter::print(raw_ostream &os) {
+void Emitter::fill(CudaKernel &kernel) {
+  llvm::raw_string_ostream os(kernel.source);
   std::string name = program.getSymName().str();
   for (char &c : name)
     if (!llvm::isAlnum(c))
@@ -521,10 +522,9 @@ void Emitter::print(raw_ostream &os) {
   if (!packetWindows.empty())
     os << formatv("constexpr bool aligned = {0}; // all messages start and end on 8 bytes\n",
                   aligned ? "true" : "false");
-  os << formatv(
-            "\n__global__ void __launch_bounds__({0}) kernel(const __grid_constant__ Arguments a) "
-            "{{\n",
-            options.threads)
+  os << formatv("} // namespace\n\nextern \"C\" __global__ void __launch_bounds__({0}) {1}_kernel("
+                "const __grid_constant__ Arguments a) {{\n",
+                options.threads, name)
      << "  awaitEarlierKernels();\n  releaseLaterKernels();\n  Epoch epoch(a.epochs);\n"
      << "  const uint64_t run = epoch - 1;\n";
   int64_t below = 1;
@@ -536,61 +536,35 @@ void Emitter::print(raw_ostream &os) {
   }
   for (const std::string &coordinate : llvm::reverse(coordinates))
     os << coordinate;
-  os << text << "  epoch.end();\n}\n} // namespace\n\n";
+  os << text << "  epoch.end();\n}\n\n";
 
-  os << "/// What the ops are called, by the step that a failed wait names.\n"
-     << formatv("extern \"C\" const char *const {0}_steps[] = {{\n", name);
-  for (const std::string &step : stepNames) {
-    os << "    \"";
-    llvm::printEscapedString(step, os);
-    os << "\",\n";
-  }
-  os << "};\n";
-  os << "/// Windows and slot arrays, in the order of the program, of every rank: windows[w * "
-        "ranks + "
-        "r].\n"
-     << formatv("extern \"C\" const int64_t {0}_shape[] = {{{1}, {2}, {3}, {4}};\n", name, ranks,
-                e.windows.size(), e.slotArrays.size(), blocks)
-     << formatv("extern \"C\" int64_t {0}_window_bytes(int w) {{ return windowBytes[w] * "
-                "windowGenerations[w]; }\n",
-                name);
-  os << formatv("extern \"C\" int64_t {0}_slot_words(int s) {{ {1} }\n", name,
-                e.slotArrays.empty() ? "(void)s; return 0;"
-                                     : "return slotCounts[s] * slotGenerations[s];");
-  os << formatv(
-      "\n/// Launches one run on the stream; the launch can be captured. Returns the cudaError_t.\n"
-      "extern \"C\" int {0}_launch(void *const *windows, void *const *slots, uint64_t *epochs,\n"
-      "    void *control, uint64_t timeoutNs, int64_t rank, void *stream) {{\n"
-      "  Arguments a{{};\n"
-      "  for (int w = 0; w < {1}; ++w)\n    for (int r = 0; r < {2}; ++r)\n"
-      "      a.windows[w][r] = static_cast<char *>(windows[w * {2} + r]);\n"
-      "  for (int s = 0; s < {3}; ++s)\n    for (int r = 0; r < {2}; ++r)\n"
-      "      a.slots[s][r] = static_cast<uint64_t *>(slots[s * {2} + r]);\n"
-      "  a.epochs = epochs;\n  a.guard = {{static_cast<Control *>(control), timeoutNs};\n"
-      "  a.rank = rank;\n"
-      "  cudaLaunchAttribute early{{};\n"
-      "  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-      "  early.val.programmaticStreamSerializationAllowed = 1;\n"
-      "  cudaLaunchConfig_t config{{};\n"
-      "  config.gridDim = dim3({4});\n  config.blockDim = dim3({5});\n"
-      "  config.stream = static_cast<cudaStream_t>(stream);\n"
-      "  config.attrs = &early;\n  config.numAttrs = 1;\n"
-      "  return cudaLaunchKernelEx(&config, kernel, a);\n}\n",
-      name, e.windows.size(), ranks, e.slotArrays.size(), blocks, options.threads);
+  kernel.name = name;
+  kernel.entry = name + "_kernel";
+  kernel.ranks = ranks;
+  kernel.blocks = blocks;
+  kernel.threads = options.threads;
+  for (ctran::WindowOp window : e.windows)
+    kernel.windows.push_back({window, bytesOf(window), int64_t(window.getGenerations())});
+  for (ctran::SlotsOp array : e.slotArrays)
+    kernel.slotWords.push_back(countOf(array) * int64_t(array.getGenerations()));
+  kernel.steps.assign(stepNames.begin(), stepNames.end());
 }
 
-LogicalResult Emitter::run(raw_ostream &os) {
+LogicalResult Emitter::run(CudaKernel &kernel) {
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 || options.blocks < 1)
     return program.emitOpError("is to run in ")
            << options.blocks << " blocks of " << options.threads
            << " threads; a block has whole warps, at most 1024 threads, and there is at least one";
   if (failed(analyse()) || failed(emitBlock(program.getBody().front())))
     return failure();
-  print(os);
+  fill(kernel);
   return success();
 }
 
-LogicalResult mlir::ncclx::emitCuda(ctran::ProgramOp program, raw_ostream &os,
-                                    const CudaOptions &options) {
-  return Emitter(program, options).run(os);
+FailureOr<CudaKernel> mlir::ncclx::emitCudaKernel(ctran::ProgramOp program,
+                                                  const CudaOptions &options) {
+  CudaKernel kernel;
+  if (failed(Emitter(program, options).run(kernel)))
+    return failure();
+  return kernel;
 }

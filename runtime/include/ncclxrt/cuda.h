@@ -157,6 +157,34 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *
 /** When its last run is done. NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan);
 
+/** A program as one kernel (ncclx-translate --ctran-to-cuda without its launcher): device code
+ * whose entry takes one struct of 64-bit words: the address of each window at each rank, of each
+ * array of counters at each rank (an array that there is none of has one entry), of a word a block,
+ * the guard, and the rank. */
+typedef struct ncclxrtCudaKernelPlanDesc {
+  size_t struct_size;
+  const char *name;
+  const char *source;
+  const char *entry;
+  int32_t blocks, threads;
+  const uint64_t *windows; /**< Bytes of each, all generations. */
+  void *const *memory;     /**< As in ncclxrtCudaPlanDesc_t. */
+  size_t num_windows;
+  const uint64_t *slots; /**< Words of each array, all generations. */
+  size_t num_slots;
+  const char *cache, *nvrtc, *headers; /**< As in ncclxrtCudaPlanDesc_t. */
+} ncclxrtCudaKernelPlanDesc_t;
+#define NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT                                                         \
+  {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/** Makes windows and counters, compiles and loads the kernel. Collective, and compared between
+ * ranks. Refused where the blocks of all ranks that share a GPU would not fit on it at once, since
+ * they wait for each other. The plan is used as one of ncclxrtCudaPlanPrepare; a run is one launch,
+ *  which can be captured, and its waits have deadlines of their own. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaKernelPrepare(ncclxrtCudaComm_t comm,
+                                                        const ncclxrtCudaKernelPlanDesc_t *desc,
+                                                        ncclxrtCudaPlan_t *plan);
+
 /** Group B: as the functions of ncclxrt/abi.h without `Cuda`. */
 NCCLXRT_EXPORT int64_t ncclxrtCuda_rank(int64_t exec);
 NCCLXRT_EXPORT int64_t ncclxrtCuda_run(int64_t exec);

@@ -232,6 +232,12 @@ Status Comm::counters(size_t count, uint64_t **peers) {
   return {};
 }
 
+Status Comm::clear(Address at, size_t bytes) {
+  if (Status s = call(driver->fill(at, 0, bytes, releaseStream), "cuMemsetD8Async"); !s.ok())
+    return s;
+  return synchronize(releaseStream);
+}
+
 Status Comm::makeStream(void **stream) {
   if (Status s = enter(); !s.ok())
     return s;

@@ -35,6 +35,8 @@ public:
   Status raise(Stream stream, uint64_t *slot, uint64_t value);
   Status await(Stream stream, const uint64_t *slot, uint64_t value);
   Status makeStream(void **stream);
+  /// Zeros, when it returns.
+  Status clear(Address at, size_t bytes);
   Status copy(Stream stream, void *to, const void *from, size_t bytes);
   Status synchronize(Stream stream) {
     return call(driver->synchronize(stream), "cuStreamSynchronize");
@@ -54,6 +56,7 @@ public:
   const Driver &cuda() const { return *driver; }
   int rank() const { return config.rank; }
   int nranks() const { return config.nranks; }
+  int deviceNumber() const { return device; }
   int architecture() const { return capability; } ///< 90 for 9.0
   int64_t timeoutMs() const { return config.timeout_ms; }
   /// The rank's GPU becomes the calling thread's.

@@ -52,7 +52,8 @@ constexpr int success = 0, outOfMemory = 2, notReady = 600, alreadyEnabled = 704
 constexpr int unifiedMemory = 4;
 constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1;
 constexpr unsigned waitAtLeast = 0, writeDefault = 0;
-constexpr int capabilityMajor = 75, capabilityMinor = 76, has64BitStreamOps = 122;
+constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
+              has64BitStreamOps = 122;
 
 /// Name of the member, of the function, and its arguments.
 #define NCCLXRT_CUDA_DRIVER(F)                                                                     \
@@ -96,6 +97,7 @@ constexpr int capabilityMajor = 75, capabilityMinor = 76, has64BitStreamOps = 12
   F(loadModule, cuModuleLoadData, (Module *, const void *))                                        \
   F(unloadModule, cuModuleUnload, (Module))                                                        \
   F(getFunction, cuModuleGetFunction, (Function *, Module, const char *))                          \
+  F(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, Function, int, size_t))        \
   F(launch, cuLaunchKernel,                                                                        \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,       \
      void **, void **))

@@ -29,7 +29,8 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
                    "plan '{}': kernel {}: expected a name, at least 1 block of 1 to 1024 threads "
                    "and at least 0 arguments, found {}, {}, {}",
                    shape.name, k, d.blocks, d.threads, d.num_arguments);
-    kernels.push_back({d.name, d.blocks, d.threads, d.num_arguments, d.scratch_bytes, nullptr, 0, 0});
+    kernels.push_back(
+        {d.name, d.blocks, d.threads, d.num_arguments, d.scratch_bytes, nullptr, 0, 0});
   }
   if (desc.module)
     module = desc.module;
@@ -39,33 +40,13 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
   return {};
 }
 
-Status Plan::agree(const Status &mine, const char *what) {
-  struct Word {
-    int32_t code;
-    char text[508];
-  };
-  Word word{};
-  word.code = mine.code();
-  std::strncpy(word.text, mine.text().c_str(), sizeof word.text - 1);
-  std::vector<Word> all(comm.nranks());
-  if (Status s = comm.exchange(&word, sizeof word, all.data(), what); !s.ok())
-    return s;
-  for (int r = 0; r < comm.nranks(); ++r)
-    if (all[r].code != ncclxrtSuccess)
-      return r == comm.rank()
-                 ? mine
-                 : error(ncclxrtResult_t(all[r].code), "rank {} cannot prepare '{}': {}", r,
-                         shape.name, all[r].text);
-  return {};
-}
-
 Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgram_t program,
-                     std::unique_ptr<Plan> &result) {
+                     std::unique_ptr<Runnable> &result) {
   std::unique_ptr<Plan> plan(new Plan(comm));
   plan->program = program;
   Status mine =
       program ? plan->shapeFrom(desc) : error(ncclxrtInvalidArgument, "the plan has no program");
-  if (Status s = plan->agree(mine, "plan descriptions"); !s.ok())
+  if (Status s = plan->agree(mine, plan->shape.name, "plan descriptions"); !s.ok())
     return s;
   Shape &shape = plan->shape;
   std::vector<uint64_t> hashes(comm.nranks());
@@ -95,7 +76,7 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
     mine = plan->rehearse();
   if (mine.ok())
     mine = plan->loadKernels();
-  if (Status s = plan->agree(mine, "prepared plans"); !s.ok())
+  if (Status s = plan->agree(mine, shape.name, "prepared plans"); !s.ok())
     return s;
   result = std::move(plan);
   return {};

@@ -12,24 +12,23 @@
 
 #include "../Range.h"
 #include "../Shape.h"
-#include "Comm.h"
 #include "Compile.h"
+#include "Runnable.h"
 #include "ncclxrt/device/serve.h"
 
 #include <set>
 
 namespace ncclxrt::cuda {
 
-class Plan {
+class Plan : public Runnable {
 public:
   /// Collective; the same outcome on every rank.
   static Status prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgram_t program,
-                        std::unique_ptr<Plan> &plan);
-  ~Plan();
+                        std::unique_ptr<Runnable> &plan);
+  ~Plan() override;
 
-  Status buffer(size_t window, int32_t generation, void **data, size_t *bytes);
-  /// Enqueues the next run behind what `stream` holds, and `stream` behind the run.
-  Status run(Stream stream);
+  Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
+  Status run(Stream stream) override;
 
   // Group B, with a status of 0. A failure is the run's; nothing more is enqueued after it.
   int64_t rank() const { return comm.rank(); }
@@ -51,13 +50,11 @@ public:
   ncclxrtResult_t launch(int64_t op, int64_t lane, int64_t kernel);
 
 private:
-  explicit Plan(Comm &comm) : comm(comm) {}
+  explicit Plan(Comm &comm) : Runnable(comm) {}
   Status shapeFrom(const ncclxrtCudaPlanDesc_t *desc);
   Status rehearse();
   Status loadKernels();
   Status makeStreams();
-  /// All ranks' statuses: the first that is not good, on every rank.
-  Status agree(const Status &mine, const char *what);
 
   struct Lane {
     Stream stream = nullptr;
@@ -86,7 +83,6 @@ private:
   };
   static constexpr int32_t nobody = -1, several = -2;
 
-  Comm &comm;
   Shape shape;
   std::vector<int64_t> writers; ///< by array of slots
   ncclxrtProgram_t program = nullptr;

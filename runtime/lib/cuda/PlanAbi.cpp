@@ -7,20 +7,37 @@ using namespace ncclxrt;
 
 struct ncclxrtCudaPlan {
   cuda::Comm &comm;
-  std::unique_ptr<cuda::Plan> plan;
+  std::unique_ptr<cuda::Runnable> plan;
 };
 
-ncclxrtResult_t ncclxrtCudaPlanPrepare(ncclxrtCudaComm_t handle, const ncclxrtCudaPlanDesc_t *desc,
-                                       ncclxrtProgram_t program, ncclxrtCudaPlan_t *plan) {
-  if (!handle || !plan)
-    return ncclxrtInvalidArgument;
-  *plan = nullptr;
-  cuda::Comm &comm = cuda::commOf(handle);
-  std::unique_ptr<cuda::Plan> made;
-  Status status = cuda::Plan::prepare(comm, desc, program, made);
+static ncclxrtResult_t handle(cuda::Comm &comm, const Status &status,
+                              std::unique_ptr<cuda::Runnable> made, ncclxrtCudaPlan_t *plan) {
   if (status.ok())
     *plan = new ncclxrtCudaPlan{comm, std::move(made)};
   return comm.remember(status);
+}
+
+ncclxrtResult_t ncclxrtCudaPlanPrepare(ncclxrtCudaComm_t joined, const ncclxrtCudaPlanDesc_t *desc,
+                                       ncclxrtProgram_t program, ncclxrtCudaPlan_t *plan) {
+  if (!joined || !plan)
+    return ncclxrtInvalidArgument;
+  *plan = nullptr;
+  cuda::Comm &comm = cuda::commOf(joined);
+  std::unique_ptr<cuda::Runnable> made;
+  Status status = cuda::Plan::prepare(comm, desc, program, made);
+  return handle(comm, status, std::move(made), plan);
+}
+
+ncclxrtResult_t ncclxrtCudaKernelPrepare(ncclxrtCudaComm_t joined,
+                                         const ncclxrtCudaKernelPlanDesc_t *desc,
+                                         ncclxrtCudaPlan_t *plan) {
+  if (!joined || !plan)
+    return ncclxrtInvalidArgument;
+  *plan = nullptr;
+  cuda::Comm &comm = cuda::commOf(joined);
+  std::unique_ptr<cuda::Runnable> made;
+  Status status = cuda::prepareKernel(comm, desc, made);
+  return handle(comm, status, std::move(made), plan);
 }
 
 ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, size_t window, int32_t generation,

@@ -176,7 +176,10 @@ int cuDeviceGetName(char *name, int size, int) {
   return success;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
-  *value = attribute == capabilityMajor ? 9 : attribute == has64BitStreamOps ? 1 : 0;
+  *value = attribute == capabilityMajor     ? 9
+           : attribute == has64BitStreamOps ? 1
+           : attribute == multiprocessors   ? 132
+                                            : 0;
   return success;
 }
 int cuDeviceCanAccessPeer(int *can, int, int) {
@@ -368,6 +371,10 @@ int cuModuleGetFunction(Function *function, Module module, const char *name) {
   if (module->image.find(std::string(name) + "(") == std::string::npos)
     return notFound;
   *function = new CUfunc_st{name};
+  return success;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int, size_t) {
+  *blocks = 2;
   return success;
 }
 int cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned, unsigned threads,

@@ -34,9 +34,7 @@ int64_t Plan::address(int64_t window) {
     hasBadWindow = true;
     return 0;
   }
-  const Shape::Window &w = shape.windows[window];
-  return int64_t(
-      reinterpret_cast<intptr_t>(own->base() + w.offset + runNumber % w.generations * w.pitch));
+  return int64_t(reinterpret_cast<intptr_t>(own->base() + windowAt[size_t(window)]));
 }
 
 bool Plan::resolvePeer(int64_t peer, int &rank) const {
@@ -51,21 +49,27 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
   if (!resolvePeer(where.peer, rank))
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
                                                     where.peer, comm.nranks()));
+  // Most ranges are one row.
+  if (where.window >= 0 && where.window < int64_t(shape.windows.size()) && where.rows == 1 &&
+      moved == 0 && unit == 1 && where.offset >= 0 && where.stride >= 0 && where.rowBytes > 0 &&
+      where.offset <= shape.windows[where.window].bytes &&
+      where.rowBytes <= shape.windows[where.window].bytes - where.offset) {
+    range = {windowAt[size_t(where.window)] + where.offset, 1, where.stride, where.rowBytes};
+    return ncclxrtSuccess;
+  }
   if (std::string wrong = shape.wrongRange(what, where, isTarget, moved, unit); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
-  const Shape::Window &w = shape.windows[where.window];
   bool empty = where.rows == 0 || where.rowBytes == 0;
   // An empty range touches nothing, wherever it says that it lies.
-  range = {w.offset + runNumber % w.generations * w.pitch + (empty ? 0 : where.offset), where.rows,
-           where.stride, where.rowBytes};
+  range = {windowAt[size_t(where.window)] + (empty ? 0 : where.offset), where.rows, where.stride,
+           where.rowBytes};
   return ncclxrtSuccess;
 }
 
 ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot) {
   if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
-  const Shape::Slots &s = shape.slots[slots];
-  slot = s.first + runNumber % s.generations * s.count + index;
+  slot = slotsAt[size_t(slots)] + index;
   return ncclxrtSuccess;
 }
 

@@ -360,6 +360,7 @@ int cuEventQuery(Event event) {
 }
 int cuModuleLoadData(Module *module, const void *image) {
   FAKE_CUDA_FAILS;
+  log("cuModuleLoadData");
   *module = new CUmod_st{static_cast<const char *>(image)};
   return success;
 }

@@ -9,11 +9,6 @@
 
 namespace ncclxrt {
 
-/// A range of six numbers as a program gives it.
-struct Where {
-  int64_t window, peer, offset, rows, stride, rowBytes;
-};
-
 class Plan {
 public:
   /// Collective. The plan, or the same error on every rank.

@@ -8,6 +8,11 @@
 
 namespace ncclxrt {
 
+/// A range of six numbers as a program gives it.
+struct Where {
+  int64_t window, peer, offset, rows, stride, rowBytes;
+};
+
 /// `rows` pieces of `rowBytes`, `stride` bytes apart, from a place in a segment.
 struct Range {
   int64_t offset = 0;

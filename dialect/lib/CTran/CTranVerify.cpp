@@ -625,4 +625,13 @@ template <typename LabelOp> static LogicalResult verifyLabel(LabelOp op) {
   return success();
 }
 LogicalResult SourceOp::verify() { return verifyLabel(*this); }
-LogicalResult SinkOp::verify() { return verifyLabel(*this); }
+LogicalResult SinkOp::verify() {
+  if (failed(verifyLabel(*this)))
+    return failure();
+  bool more = getScale() || getDivide();
+  if ((getKind() && getSummed().empty()) || (more && getKind() != ReduceKind::Sum) || // label C4
+      (getDivide() && static_cast<int64_t>(*getDivide()) < 1))
+    return emitOpError("says how a reduction is made: `by` a kind along summed axes, and of a sum "
+                       "its scale and a divisor of at least 1");
+  return success();
+}

@@ -2,6 +2,7 @@
 #include "ncclx/Selection/Selection.h"
 
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/Topology.h"
 
 #include "mlir/IR/Remarks.h"
@@ -23,6 +24,22 @@ static void setOrder(CollectiveOpInterface op) {
   op->setAttr("order", ReductionOrderAttr::get(op->getContext(), orderOf(*op.getAlgorithm())));
 }
 
+/// The compiler does not know in which order a written schedule reduces: of `any` there must be one
+/// result.
+static LogicalResult setOrderOfSchedule(CollectiveOpInterface op) {
+  auto order = op->getAttrOfType<ReductionOrderAttr>("order");
+  if (!op.isReduction() || order.getValue() != ReductionOrder::Any)
+    return success();
+  auto kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+  bool oneResult = isa<IntegerType>(op.getElementType()) || kind == ReductionKind::Min ||
+                   kind == ReductionKind::Max;
+  if (!oneResult)
+    return op->emitOpError("names a schedule and reduces floats in `any` order, expected the order "
+                           "that the schedule has: rank, ring or tree");
+  op->setAttr("order", ReductionOrderAttr::get(op->getContext(), ReductionOrder::Rank));
+  return success();
+}
+
 std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
   std::string key;
   llvm::raw_string_ostream os(key);
@@ -32,16 +49,27 @@ std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
 
 LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarget &target) {
   llvm::StringMap<std::pair<Algorithm, std::string>> known;
+  llvm::DenseMap<Operation *, ProgramGrid> grids;
   WalkResult walked = module.walk([&](CollectiveOpInterface op) {
+    auto function = op->getParentOfType<FunctionOpInterface>();
+    if (!grids.contains(function)) {
+      FailureOr<ProgramGrid> grid = ProgramGrid::of(function);
+      if (failed(grid))
+        return WalkResult::interrupt();
+      grids.insert({function, std::move(*grid)});
+    }
+    size_t axes = grids.at(function).axesOf(op).size();
+    if (getSchedule(op))
+      return failed(setOrderOfSchedule(op)) ? WalkResult::interrupt() : WalkResult::advance();
     if (op.getAlgorithm()) {
-      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm())) {
+      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm(), axes)) {
         op->emitOpError("asks for ") << stringifyAlgorithm(*op.getAlgorithm()) << ", but " << *why;
         return WalkResult::interrupt();
       }
       setOrder(op);
       return WalkResult::advance();
     }
-    auto [it, isNew] = known.try_emplace(timingKey(op));
+    auto [it, isNew] = known.try_emplace(timingKey(op) + std::to_string(axes));
     if (isNew) {
       std::optional<Algorithm> best;
       double bestTime = 0;
@@ -49,7 +77,7 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
         Algorithm algorithm = *symbolizeAlgorithm(number);
         std::string name = stringifyAlgorithm(algorithm).str();
-        if (std::optional<std::string> why = whyNot(op, algorithm)) {
+        if (std::optional<std::string> why = whyNot(op, algorithm, axes)) {
           text += llvm::formatv("; {0} refused: {1}", name, *why);
           continue;
         }

@@ -45,10 +45,11 @@ int64_t GraphText::member(int64_t rank, const Axes &axes) const {
   return member;
 }
 
-Tensor GraphText::argument(Shape shape, const std::string &element, bool writable) {
+Tensor GraphText::argument(Shape shape, const std::string &element, bool mayChange) {
   Tensor t{"%a" + std::to_string(arguments.size()), std::move(shape), element, {}, 0};
   arguments.push_back(t.name + ": " + t.type() +
-                      (writable ? " {bufferization.writable = true}" : ""));
+                      (mayChange ? " {bufferization.writable = true}" : ""));
+  writable.push_back(mayChange);
   return t;
 }
 
@@ -68,8 +69,9 @@ Tensor GraphText::collective(const std::string &op, const std::string &words, co
                              Shape shape, const Axes &axes) {
   Tensor t{fresh(), std::move(shape), in.element, {}, groupSize(axes)};
   std::string text = "ncclx." + op + " " + in.name + " " + words + " over @g[" + group(axes) + "]" +
-                     (algorithm.empty() ? "" : " algorithm " + algorithm) +
-                     (into ? " into(" + into->name + " : " + into->type() + ")" : "") + " : " +
+                     (algorithm.empty() || !schedule.empty() ? "" : " algorithm " + algorithm) +
+                     (into ? " into(" + into->name + " : " + into->type() + ")" : "") +
+                     (schedule.empty() ? "" : " {ncclx.schedule = @" + schedule + "}") + " : " +
                      in.type() + " -> " + t.type();
   if (async)
     line(t.name + " = ncclx.start { %r = " + text + " ncclx.yield %r : " + t.type() +
@@ -78,6 +80,7 @@ Tensor GraphText::collective(const std::string &op, const std::string &words, co
     line(t.name + " = " + text);
   into.reset();
   async = false;
+  schedule.clear();
   return t;
 }
 

@@ -38,13 +38,14 @@ class GraphText {
 public:
   explicit GraphText(Grid grid) : grid(std::move(grid)) {}
 
-  Tensor argument(Shape shape, const std::string &element, bool writable = false);
+  Tensor argument(Shape shape, const std::string &element, bool mayChange = false);
   Tensor empty(Shape shape, const std::string &element);
 
   // How the collectives that follow are written.
   std::string algorithm;      ///< "direct", "ring", ..., or empty: chosen
   std::optional<Tensor> into; ///< destination of the next collective alone
   bool async = false;         ///< the next collective is started: it gives its future
+  std::string schedule;       ///< the written one that carries the next collective alone
 
   Tensor allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes);
   Tensor reduceScatter(const Tensor &in, int64_t dim, const std::string &reduction,
@@ -83,10 +84,13 @@ public:
   /// Where a rank stands in its group.
   int64_t member(int64_t rank, const Axes &axes) const;
   const std::vector<Tensor> &outputs() const { return results; }
+  /// May the argument's buffer be changed?
+  bool isWritable(int64_t argument) const { return writable[argument]; }
 
 private:
   Grid grid;
   std::vector<std::string> arguments;
+  std::vector<bool> writable; ///< by argument
   std::vector<Tensor> results;
   std::string body, others;
   int64_t names = 0;

@@ -100,7 +100,7 @@ private:
     if (!futures.empty() && below(3) == 0)
       return awaitAny();
     Tensor a = any(values);
-    if (a.padding) { // whatever reads whole tensors would spread what is unspecified
+    if (a.padding) {    // whatever reads whole tensors would spread what is unspecified
       g.algorithm = ""; // that of the step before may not carry these axes
       if (below(2) || !computes(a.element))
         values.push_back(g.allGather(a, a.padding->dim, a.padding->extent, a.padding->axes));
@@ -240,7 +240,7 @@ private:
       t = g.scatter(a, dim, root, axes);
       break;
     default:
-      if (axes.size() == 1 && (g.algorithm == "ring" || below(2))) {
+      if (g.algorithm == "ring" || below(2)) {
         t = g.permute(a, "shift " + std::to_string(below(2 * n + 1) - n), axes);
       } else {
         std::vector<int64_t> to(n);

@@ -68,6 +68,9 @@ InFlight directRooted(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight directCounts(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Bruck: ceil(log2 n) rounds along one axis, each over twice the distance of the one before.
 InFlight emitBruck(ScheduleBuilder &s, const CollectiveSpec &c);
+/// As a program does that a user wrote; `op` is where an error stands that says why it cannot.
+FailureOr<InFlight> emitWritten(ScheduleBuilder &s, const CollectiveSpec &c, Operation *op,
+                                ProgramOp program);
 /// No rank gets past it before all members have done what is `before` it; gives the token.
 Value emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, ValueRange before);
 /// Binomial: a tree from or to the root, ceil(log2 n) deep.

@@ -49,7 +49,11 @@ function(ncclx_link_mlir target visibility)
 endfunction()
 
 add_library(ncclx_options INTERFACE)
-target_compile_options(ncclx_options INTERFACE -fno-semantic-interposition
+separate_arguments(_llvm_definitions UNIX_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_definitions(ncclx_options INTERFACE ${_llvm_definitions})
+target_link_libraries(ncclx_options INTERFACE fmt::fmt-header-only)
+# -fPIC in programs too: one precompiled header serves both.
+target_compile_options(ncclx_options INTERFACE -fPIC -fno-semantic-interposition
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter>
   -ffunction-sections -fdata-sections)
 target_link_options(ncclx_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
@@ -88,8 +92,6 @@ function(ncclx_add_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/${A_ROOM}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/${A_ROOM}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  separate_arguments(defs UNIX_COMMAND "${LLVM_DEFINITIONS}")
-  target_compile_definitions(${name} PRIVATE ${defs})
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:ncclx_options>)
   target_link_libraries(${name} PUBLIC ${A_LINK})
   if(A_PLAIN)
@@ -101,6 +103,7 @@ function(ncclx_add_library name)
   else()
     ncclx_link_mlir(${name} PUBLIC ${A_MLIR})
   endif()
+  ncclx_precompile(${name} "${A_PLAIN}")
   if(NOT A_ROOM STREQUAL "tools") # what the tools share is theirs
     set_property(GLOBAL APPEND PROPERTY NCCLX_LIBRARIES ${name})
   endif()
@@ -114,20 +117,22 @@ function(ncclx_add_tool name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK})
   ncclx_link_mlir(${name} PRIVATE ${A_MLIR})
+  ncclx_precompile(${name} OFF)
   ncclx_asan_options(${name})
   install(TARGETS ${name} EXPORT NCCLXToolsTargets
     RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Tools)
 endfunction()
 
-# ncclx_add_unittest(NAME SOURCES... [LINK libs] [SANITIZER] [SLOW filter])
+# ncclx_add_unittest(NAME SOURCES... [LINK libs] [PLAIN] [SANITIZER] [SLOW filter])
 #
-# A GoogleTest program, one ctest a case. SANITIZER: test/run builds and runs it under sanitizers,
+# A GoogleTest program, one ctest a case. PLAIN: knows no MLIR. SANITIZER: test/run builds and runs it under sanitizers,
 # too. SLOW: cases that match the GoogleTest filter are left out of `test/run --quick`.
 function(ncclx_add_unittest name)
-  cmake_parse_arguments(A "SANITIZER" "SLOW" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(A "PLAIN;SANITIZER" "SLOW" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK} GTest::gtest GTest::gtest_main)
+  ncclx_precompile(${name} "${A_PLAIN}")
   ncclx_asan_options(${name})
   set(label unit)
   if(A_SANITIZER)

@@ -1,0 +1,59 @@
+# Headers that are compiled once: of what LLVM, MLIR and the standard library give, never our own, so
+# that no change of ours compiles everything anew. Of two kinds: `plain` for what knows no MLIR, `mlir`.
+# NCCLX_PRECOMPILE=OFF compiles each file from its own includes alone (debug and sanitized builds do).
+option(NCCLX_PRECOMPILE "Compile the headers of LLVM and MLIR once" ON)
+
+function(_ncclx_precompiled kind)
+  set(target ncclx_precompiled_${kind})
+  set(file "${PROJECT_BINARY_DIR}/${target}.cpp")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "// Has the precompiled headers, and nothing else.\n")
+  add_library(${target} STATIC EXCLUDE_FROM_ALL "${file}")
+  target_link_libraries(${target} PRIVATE ncclx_options)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  # ccache (CCACHE_PCH_EXTSUM) takes what is in the .sum for the contents: build folders share objects.
+  get_target_property(options ncclx_options INTERFACE_COMPILE_OPTIONS)
+  string(SHA256 sum "${CMAKE_CXX_COMPILER_VERSION} ${MLIR_VERSION} ${LLVM_PACKAGE_VERSION} ${options} ${ARGN}")
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.pch.sum"
+    CONTENT "${sum}\n")
+endfunction()
+
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT CMAKE_GENERATOR MATCHES "Ninja")
+  set(NCCLX_PRECOMPILE OFF) # clang's flags, and paths as ninja sees them
+endif()
+if(NCCLX_PRECOMPILE)
+  set(_plain <algorithm> <chrono> <cmath> <cstdint> <cstdlib> <cstring> <deque> <functional> <limits>
+    <map> <memory> <numeric> <optional> <random> <set> <string> <thread> <tuple> <unordered_map>
+    <vector> <fmt/format.h>
+    <llvm/ADT/DenseMap.h> <llvm/ADT/SmallVector.h> <llvm/ADT/StringExtras.h>
+    <llvm/ADT/StringMap.h> <llvm/Support/Error.h> <llvm/Support/FileSystem.h>
+    <llvm/Support/JSON.h> <llvm/Support/MathExtras.h> <llvm/Support/MemoryBuffer.h>
+    <llvm/Support/raw_ostream.h>)
+  _ncclx_precompiled(plain ${_plain})
+  set(_mlir Dialect/Affine/IR/AffineOps.h Dialect/Arith/IR/Arith.h
+    Dialect/Bufferization/IR/Bufferization.h Dialect/ControlFlow/IR/ControlFlow.h
+    Dialect/Func/IR/FuncOps.h Dialect/LLVMIR/LLVMDialect.h Dialect/Linalg/IR/Linalg.h
+    Dialect/Math/IR/Math.h Dialect/MemRef/IR/MemRef.h Dialect/SCF/IR/SCF.h
+    Dialect/Tensor/IR/Tensor.h IR/AsmState.h IR/Builders.h IR/BuiltinOps.h IR/IRMapping.h
+    IR/Matchers.h IR/PatternMatch.h IR/Remarks.h IR/SymbolTable.h Interfaces/SideEffectInterfaces.h
+    Parser/Parser.h Pass/Pass.h Pass/PassManager.h Transforms/DialectConversion.h
+    Transforms/Passes.h)
+  list(TRANSFORM _mlir PREPEND "<mlir/")
+  list(TRANSFORM _mlir APPEND ">")
+  _ncclx_precompiled(mlir ${_plain} <llvm/ADT/TypeSwitch.h> <llvm/Support/CommandLine.h>
+    <llvm/Support/FormatVariadic.h> <llvm/Support/SourceMgr.h> ${_mlir})
+endif()
+
+# ncclx_precompile(TARGET PLAIN): the headers of the kind that TARGET may see. Not with REUSE_FROM,
+# which names the build folder in a way that ccache takes for a difference.
+function(ncclx_precompile target plain)
+  if(NOT NCCLX_PRECOMPILE)
+    return()
+  endif()
+  set(precompiled ncclx_precompiled_mlir)
+  if(plain)
+    set(precompiled ncclx_precompiled_plain)
+  endif()
+  add_dependencies(${target} ${precompiled})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Winvalid-pch>
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -include-pch -Xclang CMakeFiles/${precompiled}.dir/cmake_pch.hxx.pch>")
+endfunction()

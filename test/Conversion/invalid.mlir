@@ -74,19 +74,19 @@ func.func @grids_that_cross(%a: memref<4xf32>) -> memref<4xf32> {
   %q = memref.alloc() : memref<4xf32>
   %r = memref.alloc() : memref<4xf32>
   ncclx.permute %a shift 1 over @g["x"] into(%q : memref<4xf32>) : memref<4xf32>
-  // expected-error @below {{has groups that share no axes with those of the collectives before it: rank numbers are cut at 2 and at 3, and neither divides the other}}
-  ncclx.permute %q shift 1 over @h["u"] into(%r : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{asks for ring, but no axes span its groups}}
+  ncclx.permute %q shift 1 over @h["u"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
 }
 
 // -----
 
 ncclx.grid @g ["x" = 6]
-func.func @groups_of_no_axes(%a: memref<4xf32>) -> memref<4xf32> {
-  %r = memref.alloc() : memref<4xf32>
-  // expected-error @below {{lists groups that are not spanned by axes (of one size, each at equal distances), which is not lowered yet}}
-  ncclx.permute %a shift 1 over @g groups [[0, 1, 3], [2, 4, 5]] into(%r : memref<4xf32>) : memref<4xf32>
-  return %r : memref<4xf32>
+func.func @groups_of_no_axes(%a: memref<2xf32>) -> memref<5xf32> {
+  %r = memref.alloc() : memref<5xf32>
+  // expected-error @below {{asks for direct, but no axes span its groups, which do not cut 5 rows evenly}}
+  ncclx.all_gather %a dim 0 over @g groups [[0, 1, 3], [2, 4, 5]] into(%r : memref<5xf32>) : memref<2xf32>
+  return %r : memref<5xf32>
 }
 
 // -----

@@ -111,6 +111,7 @@ struct Op {
   unsigned name = 0;
   std::vector<Index> labelPath;
   std::vector<unsigned> summed, shared;
+  std::vector<int64_t> among;
   std::optional<machine::Combination> how;
   machine::Combination combination;
   int64_t countMax = 0, sms = 0;

@@ -340,6 +340,8 @@ LogicalResult Compiler::compileLaneOp(ScheduleOpInterface lane) {
       .Case([&](SourceOp source) { label(source, machine::OpKind::Source); })
       .Case([&](SinkOp sink) {
         label(sink, machine::OpKind::Sink);
+        if (sink.getAmong())
+          llvm::append_range(out.among, *sink.getAmong());
         if (sink.getKind())
           out.how = combination(sink, *sink.getKind());
       });

@@ -237,6 +237,7 @@ void Stream::setLabel(const Op &from, machine::ValueLabel &out) const {
     out.path.clear();
     out.summed.clear();
     out.shared.clear();
+    out.among.clear();
     out.how.reset();
     return;
   }
@@ -245,6 +246,7 @@ void Stream::setLabel(const Op &from, machine::ValueLabel &out) const {
     out.path.push_back(index(i));
   out.summed = from.summed;
   out.shared = from.shared;
+  out.among = from.among;
   out.how = from.how;
 }
 

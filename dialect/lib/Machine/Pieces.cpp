@@ -79,9 +79,38 @@ bool combinePieces(const Frame &frame, const Values &values, const Combination &
   return each(out, [&](ValueRef &value) { return values.divided(value, how.divide, why); });
 }
 
+/// The ranks whose contributions are in a value that is summed over all axes, in order.
+static std::vector<int64_t> contributingRanks(const Frame &frame, const Value &value) {
+  const std::vector<int64_t> &sizes = frame.schedule.grid.sizes;
+  std::vector<int64_t> ranks;
+  for (size_t at = 0; at + sizes.size() <= value.contributors.size(); at += sizes.size()) {
+    std::vector<int64_t> part{0};
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      Arc arc = value.contributors[at + axis];
+      std::vector<int64_t> next;
+      for (int64_t rank : part)
+        for (uint32_t i = 0; i < arc.length; ++i)
+          next.push_back(rank * sizes[axis] + (arc.start + i) % sizes[axis]);
+      part = std::move(next);
+    }
+    ranks.insert(ranks.end(), part.begin(), part.end());
+  }
+  llvm::sort(ranks);
+  return ranks;
+}
+
 /// Is `has` what is wanted? One contribution alone has no kind.
-static bool satisfies(const Value &has, const Value &want, bool anyHow) {
+static bool satisfies(const Frame &frame, const Value &has, const Value &want,
+                      const ValueLabel &label) {
   Value wanted(want);
+  bool anyHow = !label.how;
+  if (!label.among.empty()) {
+    std::vector<int64_t> among(label.among);
+    llvm::sort(among);
+    if (has.summed != want.summed || contributingRanks(frame, has) != among)
+      return false;
+    wanted.contributors = has.contributors;
+  }
   if (anyHow || !has.kind)
     wanted.kind = has.kind;
   if (anyHow) {
@@ -103,7 +132,7 @@ std::string checkLabel(const Frame &frame, const Values &values, const Pieces &p
       expected = values.child(expected, box, cell.path.size(), index);
       cell.path.push_back(index);
     }
-    if (!piece.value || !satisfies(*piece.value, *expected, !label.how))
+    if (!piece.value || !satisfies(frame, *piece.value, *expected, label))
       return fmt::format("{} holds {}, expected {}", frame.describe(cell),
                          values.describe(piece.value), values.describe(expected));
   }

@@ -385,13 +385,15 @@ def CTran_SourceOp : CTran_LabelOp<"source", (ins), ""> {
     ```
   }];
 }
-def CTran_SinkOp : CTran_LabelOp<"sink", (ins OptionalAttr<CTran_ReduceKindAttr>:$kind, // label C4
+def CTran_SinkOp : CTran_LabelOp<"sink", (ins OptionalAttr<DenseI64ArrayAttr>:$among, // label C5
+    OptionalAttr<CTran_ReduceKindAttr>:$kind,                                           // label C4
     OptionalAttr<F64Attr>:$scale, OptionalAttr<I64Attr>:$divide),                       // label C4
-    "(`by` `` $kind^)? (`scale` $scale^)? (`divide` $divide^)?"> {
+    "(`among` $among^)? (`by` `` $kind^)? (`scale` $scale^)? (`divide` $divide^)?"> {
   let summary = "Demand that a box holds a value (proof only; no code)";
   let description = [{
     The prover refuses the program unless the box holds `value[indices]` here, with the contribution
-    of each rank along the `summed` axes exactly once (S8), combined `by` the kind given, each
+    of each rank along the `summed` axes exactly once (S8), or, where these are all axes, of each rank
+    `among` those listed; combined `by` the kind given, each
     scaled and the whole divided as it says; without `by`, in any one way.
 
     ```mlir

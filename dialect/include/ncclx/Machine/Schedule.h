@@ -151,6 +151,7 @@ struct ValueLabel {
   Indices path;
   std::vector<unsigned> summed; ///< axes
   std::vector<unsigned> shared; ///< axes along which every rank means the same value (a broadcast)
+  std::vector<int64_t> among; ///< Sink, summed over all axes: the ranks that contribute; empty: all
   std::optional<Combination> how =
       std::nullopt; ///< Sink: how `summed` is combined; nothing: any way
 };

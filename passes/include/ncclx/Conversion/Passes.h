@@ -22,8 +22,8 @@ class MemRefDialect;
 
 namespace mlir::ncclx {
 
-/// Why `algorithm` cannot carry `op`, whose groups have so many axes in its program (ProgramGrid),
-/// or nothing if it can.
+/// Why `algorithm` cannot carry `op`, whose groups have so many axes in its program (ProgramGrid; 0
+/// where no axes span them), or nothing if it can.
 std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm, size_t axes);
 
 /// The program that a collective names by `ncclx.schedule`, or null.

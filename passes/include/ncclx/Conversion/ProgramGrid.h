@@ -11,11 +11,11 @@
 namespace mlir::ncclx {
 
 /// The grid of the program that a function becomes. It is the function's own where that names one
-/// grid and lists no groups; else the coarsest one in which every group of every collective is
-/// spanned by axes. Ranks keep their numbers.
+/// grid and lists no groups; else the coarsest one in which axes span the groups of every collective
+/// whose groups share axes with those before it. Ranks keep their numbers.
 class ProgramGrid {
 public:
-  /// Fails, with an error at the collective, where there is no such grid.
+  /// Fails, with an error at the collective, where collectives run on different numbers of ranks.
   static FailureOr<ProgramGrid> of(FunctionOpInterface function);
 
   struct Axis {
@@ -25,7 +25,7 @@ public:
   ArrayRef<Axis> axes() const { return list; }
   int64_t numRanks() const { return ranks; }
   /// The axes that span the groups of `op`, a collective or barrier of the function: its members
-  /// are numbered row-major over them, in this order.
+  /// are numbered row-major over them, in this order. None where no axes span them.
   SmallVector<unsigned> axesOf(Operation *op) const;
 
 private:

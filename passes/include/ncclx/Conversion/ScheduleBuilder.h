@@ -112,7 +112,7 @@ public:
   Value source(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
                ValueRange after, ArrayRef<unsigned> shared = {});
   Value sink(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
-             ValueRange after, ArrayRef<unsigned> shared = {});
+             ValueRange after, ArrayRef<unsigned> shared = {}, ArrayRef<int64_t> among = {});
 
   // The words that hide the carrier.
   /// Copies to a peer and raises `arrived` there when the bytes have landed. Token: local

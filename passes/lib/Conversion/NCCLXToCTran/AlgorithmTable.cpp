@@ -36,11 +36,30 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
          });
 }
 
+/// Of groups that no axes span.
+static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
+  Dataflow flow = op.getDataflow();
+  if (algorithm != Algorithm::Direct || flow.counts)
+    return "no axes span its groups";
+  int64_t members = getGroupSize(op);
+  for (auto [dim, type] :
+       {std::pair(flow.inCut, op.getInputType()), {flow.outCut, op.getOutputType()}})
+    if (dim && (type.getDimSize(*dim) % members || !haveOneSize(op)))
+      return llvm::formatv("no axes span its groups, which do not cut {0} rows evenly",
+                           type.getDimSize(*dim))
+          .str();
+  if (isAwaitedByChunk(op))
+    return "no axes span its groups, and its result is awaited by chunk";
+  return std::nullopt;
+}
+
 /// The form of collective that `algorithm` is made for.
 static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm,
                                              size_t axes) {
   Dataflow flow = op.getDataflow();
   bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
+  if (axes == 0)
+    return whyNotListed(op, algorithm);
   bool oneAxis = axes == 1;
   switch (algorithm) {
   case Algorithm::Direct:

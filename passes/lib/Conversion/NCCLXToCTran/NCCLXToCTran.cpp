@@ -287,6 +287,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   StringRef word = op->getName().stripDialect();
   spec.name = (word + "." + std::to_string(numbers[word]++)).str();
   spec.axes = grid->axesOf(op);
+  if (spec.axes.empty())
+    spec.groups = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr());
   spec.inType = cast<MemRefType>(op.getInputType());
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
@@ -306,7 +308,7 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
       spec.combination.divide = getGroupSize(op);
   }
   if (auto permute = dyn_cast<PermuteOp>(*op)) {
-    if (permute.getShift() && spec.axes.size() == 1) {
+    if (permute.getShift() && spec.axes.size() <= 1) {
       spec.shift = *permute.getShift();
       spec.zero = nullptr;
     } else if (permute.getShift()) { // along several axes at once
@@ -325,6 +327,9 @@ SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
   SmallVector<StringAttr> names;
   for (unsigned axis : axes)
     names.push_back(b.getStringAttr(grid->axes()[axis].name));
+  if (axes.empty()) // groups that no axes span reach over all of them
+    for (const ProgramGrid::Axis &axis : grid->axes())
+      names.push_back(b.getStringAttr(axis.name));
   return names;
 }
 
@@ -435,7 +440,11 @@ void Converter::convertBarrier(BarrierOp op) {
     before = ctran::joined(ctran::joined(before, buffer.writers), buffer.readers);
   if (before.empty())
     before.push_back(program.getEntry());
-  Value done = ctran::emitBarrier(s, name, axes, before);
+  auto named = SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
+  Value done = axes.empty()
+                   ? ctran::emitListedBarrier(
+                         s, name, named.getGroups(op.getAxes(), op.getGroupsAttr()), before)
+                   : ctran::emitBarrier(s, name, axes, before);
   for (auto &[root, buffer] : buffers)
     buffer.writers = ctran::joined(buffer.writers, done);
 }

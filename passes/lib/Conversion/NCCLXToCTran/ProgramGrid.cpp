@@ -2,7 +2,8 @@
 //
 // A group is a set of digits of the rank number, in mixed radix: an axis is one of them, and listed
 // groups are taken apart into such digits. Digits that begin or end at different places cut each
-// other; where every place divides the next, the pieces between them are the program's axes.
+// other; as long as every place divides the next, the pieces between them are the program's axes. A
+// collective whose digits would cross those before it gets none.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "ncclx/Conversion/ProgramGrid.h"
@@ -129,22 +130,16 @@ FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
       return WalkResult::interrupt();
     }
     std::optional<Digits> digits = digitsOf(*named);
-    if (!digits) {
-      op->emitOpError("lists groups that are not spanned by axes (of one size, each at equal "
-                      "distances), which is not lowered yet");
-      return WalkResult::interrupt();
-    }
-    hasEmpty |= digits->empty();
+    if (!digits)
+      return WalkResult::advance();
+    std::set<int64_t> more = places;
     for (const Digit &digit : *digits)
-      places.insert({digit.stride, digit.stride * digit.size});
-    for (auto it = places.begin(), next = std::next(it); it != places.end() && next != places.end();
-         it = next++)
-      if (*next % *it) {
-        op->emitOpError("has groups that share no axes with those of the collectives before it: "
-                        "rank numbers are cut at ")
-            << *it << " and at " << *next << ", and neither divides the other";
-        return WalkResult::interrupt();
-      }
+      more.insert({digit.stride, digit.stride * digit.size});
+    auto cross = [](int64_t a, int64_t b) { return b % a != 0; };
+    if (std::adjacent_find(more.begin(), more.end(), cross) != more.end())
+      return WalkResult::advance();
+    hasEmpty |= digits->empty();
+    places = std::move(more);
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
@@ -188,8 +183,18 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
                      list.begin());
     return axes;
   }
-  for (const Digit &digit : *digitsOf(*named))
+  std::optional<Digits> digits = digitsOf(*named);
+  if (!digits)
+    return {};
+  auto isPlace = [&](int64_t place) {
+    return place == ranks ||
+           llvm::any_of(list, [&](const Axis &a) { return a.size > 1 && a.stride == place; });
+  };
+  for (const Digit &digit : *digits) {
+    if (!isPlace(digit.stride) || !isPlace(digit.stride * digit.size))
+      return {};
     add(digit.size, digit.stride);
+  }
   if (axes.empty())
     axes.push_back(0);
   return axes;

@@ -212,8 +212,8 @@ Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,
 }
 
 Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
-                            ArrayRef<unsigned> summed, ValueRange after,
-                            ArrayRef<unsigned> shared) {
+                            ArrayRef<unsigned> summed, ValueRange after, ArrayRef<unsigned> shared,
+                            ArrayRef<int64_t> among) {
   LaneRef lane = proofLane();
   ReduceKindAttr kind;
   FloatAttr scale;
@@ -224,8 +224,10 @@ Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
     divide = divideAttr(*demanded);
   }
   return SinkOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
-                        axisNames(*this, summed), kind, scale, divide, axisNames(*this, shared),
-                        range, after, lane.kind, laneIndex(lane), of, str("demanded"));
+                        axisNames(*this, summed),
+                        among.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(among),
+                        kind, scale, divide, axisNames(*this, shared), range, after, lane.kind,
+                        laneIndex(lane), of, str("demanded"));
 }
 
 //===--- words that hide the carrier -----------------------------------------------------===//

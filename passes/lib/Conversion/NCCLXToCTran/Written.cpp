@@ -184,6 +184,8 @@ LogicalResult Written::checkViews(WindowOp window, Value buffer, Value &view) {
 }
 
 LogicalResult Written::check() {
+  if (!c.groups.empty())
+    return refuse("runs along axes, and no axes span the collective's groups");
   if (c.flow.counts || (c.flow.route == Route::Listed && c.zero))
     return refuse("cannot carry it: the compiler alone writes " +
                   Twine(c.flow.counts ? "exchanges by counts" : "permutes by pairs"));

@@ -323,8 +323,8 @@ TEST(Equivalence, ListedGroupsWithoutAxes) {
   }
 }
 
-// Several grids of the same ranks, one of which crosses the others, and groups that overlap: tensor,
-// data, expert and pipeline parallelism in one graph, in one order of collectives.
+// Several grids of the same ranks, one of which crosses the others, and groups that overlap:
+// tensor, data, expert and pipeline parallelism in one graph, in one order of collectives.
 TEST(Equivalence, SeveralGrids) {
   GraphText g({{"pp", 2}, {"dp", 2}, {"tp", 2}});
   g.addGrid("h", {{"ep", 4}, {"etp", 2}});

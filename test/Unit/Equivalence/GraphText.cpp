@@ -289,6 +289,6 @@ std::string GraphText::str() const {
     types += (types.empty() ? "" : ", ") + t.type();
     values += (values.empty() ? "" : ", ") + t.name;
   }
-  return defined + others + "func.func @f(" + args + ") -> (" + types +
-         ") {\n" + body + "  return " + values + " : " + types + "\n}\n";
+  return defined + others + "func.func @f(" + args + ") -> (" + types + ") {\n" + body +
+         "  return " + values + " : " + types + "\n}\n";
 }

@@ -71,8 +71,8 @@ private:
     if (below(3))
       std::shuffle(all.begin(), all.end(), random);
     for (int64_t rank : all) {
-      bool isFull = even ? !axes.groups.empty() && int64_t(axes.groups.back().size()) == size
-                         : below(3) == 0;
+      bool isFull =
+          even ? !axes.groups.empty() && int64_t(axes.groups.back().size()) == size : below(3) == 0;
       if (axes.groups.empty() || isFull)
         axes.groups.emplace_back();
       axes.groups.back().push_back(rank);

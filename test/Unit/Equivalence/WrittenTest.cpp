@@ -70,7 +70,7 @@ TEST(EquivalenceWritten, TheProofIsOfTheCollective) {
     use(g, written);
     g.result(collective(g));
     for (const char *transport : {"shm", "tcp"})
-      EXPECT_EQ(inspect(g, transport).substr(0, 15), "prove: refused:")
+      EXPECT_EQ(inspect(g, transport).substr(0, 14), "prove: result:")
           << inspect(g, transport) << g.str();
   };
   refused({"w", "all_reduce", 3, 6, "f32", "min accumulate f32"}, [](GraphText &g) {

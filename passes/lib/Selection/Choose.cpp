@@ -1,5 +1,6 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/Selection/Selection.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -9,14 +10,14 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
-/// The bound of `op`, of `bytes`, for the group of rank 0.
+/// The bound of `op`, of `bytes`, for its first group.
 static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
                                                    const SelectionTarget &target) {
   auto kind = topology::parseCollective(op->getName().stripDialect());
   if (!kind || op.getDataflow().counts)
     return std::nullopt;
   std::vector<unsigned> group;
-  for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+  for (int64_t rank : lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front())
     group.push_back(unsigned(rank));
   topology::BoundQuery query;
   query.collective = *kind;
@@ -29,23 +30,27 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   return topology::bound(*target.topology, query);
 }
 
-/// Hosts of the group of rank 0.
+/// Hosts of its first group.
 static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
   std::set<int> hosts;
-  for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+  for (int64_t rank : lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front())
     hosts.insert(target.topology->rankNode(unsigned(rank)).host);
   return int64_t(hosts.size());
 }
 
 FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, const SelectionTarget &target,
                                       std::optional<int64_t> bytes) {
+  FailureOr<ProgramGrid> grid = ProgramGrid::of(op->getParentOfType<FunctionOpInterface>());
+  if (failed(grid))
+    return failure();
+  size_t axes = grid->axesOf(op).size();
   Choice choice;
   choice.bytes = bytes.value_or(op.getPayloadBytes());
   std::optional<Algorithm> fastest;
   double best = 0;
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
-    if (std::optional<std::string> why = whyNot(op, candidate.algorithm)) {
+    if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
       candidate.refused = *why;
     } else {
       FailureOr<double> seconds = timeAlone(op, candidate.algorithm, target, bytes);

@@ -2,6 +2,8 @@
 #ifndef NCCLX_OVERLAP_PASSES_H
 #define NCCLX_OVERLAP_PASSES_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

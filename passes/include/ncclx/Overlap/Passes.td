@@ -65,8 +65,25 @@ def Overlap : OverlapPass<"ncclx-overlap"> {
   }];
   let options = !listconcat(common, [
     Option<"maxDistance", "max-distance", "unsigned", "8",
-           "Collectives that anything may be put off by">
+           "Collectives that anything may be put off, or brought forward, by">
   ]);
+}
+
+def SplitSinks : Pass<"ncclx-split-sinks", "::mlir::ModuleOp"> {
+  let summary = "Cut weight-gradient GEMMs into pieces that other passes can place one by one";
+  let description = [{
+    A product that nothing in its block needs is cut in a dimension of its result, at whole tiles, into pieces that
+    take about `piece-us`. Never in a dimension that is summed over: every element keeps its bits. The pieces are
+    written into one result. Run it before ncclx-overlap, whose collectives then find partners of their own length.
+
+    Before: `%w = linalg.matmul ins(%a, %b) outs(%zero)`
+    After: `%w0 = linalg.matmul ins(%a.rows0, %b) ...; %w1 = ...; %w = insert %w0, %w1`
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"pieceMicroseconds", "piece-us", "double", "150", "What a piece takes, about">
+  ];
 }
 
 #endif // NCCLX_OVERLAP_PASSES_TD

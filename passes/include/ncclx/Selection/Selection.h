@@ -48,7 +48,7 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< all algorithms
   std::vector<std::string> overruled; ///< rules that match and ask for what cannot be
   int64_t bytes = 0;
-  /// What no schedule can beat, for the group of rank 0; none where no bound is known.
+  /// What no schedule can beat, for its first group; none where no bound is known.
   std::optional<topology::LowerBound> bound;
 
   const Candidate &chosen() const { return candidates[unsigned(*algorithm)]; }

@@ -310,7 +310,7 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
     Type element = cast<RankedTensorType>(input.getType()).getElementType();
     auto type = RankedTensorType::get(to[i]->dims, element);
     auto grid = FlatSymbolRefAttr::get(context, "devices");
-    ArrayAttr list = b.getArrayAttr(over);
+    ArrayAttr list = b.getArrayAttr(over), listed;
     StartOp starter;
     OpBuilder::InsertionGuard guard(b);
     if (start) {
@@ -325,21 +325,21 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
     Value dest;
     if (kind == "all-gather")
       created = AllGatherOp::create(b, loc, Type(type), none, input, b.getI64IntegerAttr(*dim),
-                                    grid, list, dest, any);
+                                    grid, list, listed, dest, any);
     else if (kind == "all-reduce")
       created = AllReduceOp::create(b, loc, Type(type), none, input, kindAttr, FloatAttr(),
-                                    TypeAttr::get(element), order, grid, list, dest, any);
+                                    TypeAttr::get(element), order, grid, list, listed, dest, any);
     else if (kind == "reduce-scatter")
       created = ReduceScatterOp::create(b, loc, Type(type), none, input, b.getI64IntegerAttr(*dim),
                                         kindAttr, FloatAttr(), TypeAttr::get(element), order, grid,
-                                        list, dest, any);
+                                        list, listed, dest, any);
     else if (kind == "all-to-all")
       created = AllToAllOp::create(b, loc, Type(type), none, input, b.getI64IntegerAttr(*dim),
-                                   b.getI64IntegerAttr(*dim), grid, list, dest, any);
+                                   b.getI64IntegerAttr(*dim), grid, list, listed, dest, any);
     else if (kind == "collective-broadcast")
       created = BroadcastOp::create(b, loc, Type(type), none, input,
                                     b.getDenseI64ArrayAttr(SmallVector<int64_t>(over.size())), grid,
-                                    list, dest, any);
+                                    list, listed, dest, any);
     else {
       // A shift of all members, where it is one.
       std::optional<int64_t> shift;
@@ -349,9 +349,10 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
           if ((pairs[j + 1] - pairs[j] + members) % members != *shift)
             shift = std::nullopt;
       }
-      created = PermuteOp::create(
-          b, loc, Type(type), none, input, shift ? b.getI64IntegerAttr(*shift) : IntegerAttr(),
-          shift ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(pairs), grid, list, dest, any);
+      created = PermuteOp::create(b, loc, Type(type), none, input,
+                                  shift ? b.getI64IntegerAttr(*shift) : IntegerAttr(),
+                                  shift ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(pairs), grid,
+                                  list, listed, dest, any);
     }
     ++report.collectives[created->getName().stripDialect().str()];
     if (start) {

@@ -580,9 +580,9 @@ func.func @call_c1_undefined(%a: tensor<4xf32>) {
 // -----
 
 // expected-note @+1 {{defined here}}
-func.func private @kernel(tensor<4xf32>) -> tensor<4xf32>
-func.func @call_c1_no_body(%a: tensor<4xf32>) {
-  // expected-error @+1 {{needs a func.func with a body, but @kernel is only declared}}
+ncclx.grid @kernel ["tp" = 2]
+func.func @call_c1_no_function(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs a func.func, but @kernel is another op}}
   %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }

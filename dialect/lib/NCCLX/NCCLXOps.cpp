@@ -394,10 +394,9 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!symbol)
     return emitOpError("callee ") << getCalleeAttr() << " is not defined";
   auto callee = dyn_cast<func::FuncOp>(symbol);
-  if (!callee || callee.isDeclaration()) {
-    InFlightDiagnostic diag = emitOpError("needs a func.func with a body, but ")
-                              << getCalleeAttr() << " is "
-                              << (callee ? "only declared" : "another op");
+  if (!callee) {
+    InFlightDiagnostic diag = emitOpError("needs a func.func, but ")
+                              << getCalleeAttr() << " is another op";
     diag.attachNote(symbol->getLoc()) << "defined here";
     return diag;
   }

@@ -33,6 +33,8 @@ bool carries(const std::string &algorithm, Kind kind) {
     return !rooted && kind != Kind::PermutePairs && kind != Kind::AllToAllV;
   if (algorithm == "bruck")
     return kind <= Kind::AllToAll;
+  if (algorithm == "eager")
+    return kind <= Kind::AllToAll || rooted;
   return algorithm != "binomial" || rooted;
 }
 
@@ -205,6 +207,8 @@ TEST(Equivalence, Direct) { expectAlgorithm("direct", {1, 3}); }
 TEST(Equivalence, Ring) { expectAlgorithm("ring", {1, 2, 5}); }
 TEST(Equivalence, Bruck) { expectAlgorithm("bruck", {1, 3}); }
 TEST(Equivalence, Binomial) { expectAlgorithm("binomial", {1, 5}); }
+TEST(Equivalence, Eager) { expectAlgorithm("eager", {1, 3}); }
+TEST(SlowEquivalence, Eager) { expectAlgorithm("eager", {2, 5, 7, 8}); }
 TEST(SlowEquivalence, Bruck) { expectAlgorithm("bruck", {2, 5, 7, 8}); }
 TEST(SlowEquivalence, Binomial) { expectAlgorithm("binomial", {2, 3, 7, 8}); }
 TEST(SlowEquivalence, Direct) { expectAlgorithm("direct", {2, 5, 7, 8}); }
@@ -219,7 +223,7 @@ TEST(SlowEquivalence, TwentyFourMembers) {
 
 // NaN, infinities and zeros of both signs, in every kind of reduction and type.
 TEST(Equivalence, SpecialValues) {
-  for (const char *algorithm : {"direct", "ring", "bruck"}) {
+  for (const char *algorithm : {"direct", "ring", "bruck", "eager"}) {
     GraphText g({{"x", 4}});
     g.algorithm = algorithm;
     for (const char *element : {"f32", "f64", "bf16", "f16", "f8E4M3FN", "f8E5M2"})
@@ -265,6 +269,7 @@ void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::st
     }
 }
 TEST(Equivalence, TwoAxesSwapped) { expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "direct"); }
+TEST(Equivalence, TwoAxesEager) { expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}, {"y"}}, "eager"); }
 TEST(SlowEquivalence, TwoAxes) {
   expectGrid({{"x", 3}, {"y", 2}}, {{"x"}, {"x", "y"}}, "direct");
   expectGrid({{"x", 2}, {"y", 3}}, {{"x"}, {"y"}}, "ring");
@@ -364,7 +369,7 @@ TEST(Equivalence, EveryKindOnEveryType) {
       {"f64", "f64"},    {"f32", "f64"},   {"f16", "f32"},   {"bf16", "f32"}, {"f8E4M3FN", "f32"},
       {"f8E5M2", "f16"}, {"i8", "i32"},    {"i16", "i64"},   {"i32", "i64"},  {"i64", "i64"},
       {"ui8", "ui16"},   {"ui16", "ui32"}, {"ui32", "ui64"}, {"ui64", "ui64"}};
-  for (const char *algorithm : {"direct", "ring", "bruck"}) {
+  for (const char *algorithm : {"direct", "ring", "bruck", "eager"}) {
     GraphText g({{"x", 3}});
     g.algorithm = algorithm;
     for (auto [element, wide] : types)
@@ -372,7 +377,7 @@ TEST(Equivalence, EveryKindOnEveryType) {
         if (std::string(kind).find("scale") != std::string::npos && element[0] != 'f' &&
             element[0] != 'b')
           continue; // refused: test/NCCLX/invalid.mlir
-        std::string accumulate = g.algorithm == "direct" ? wide : element;
+        std::string accumulate = g.algorithm == "direct" || g.algorithm == "eager" ? wide : element;
         g.result(g.allReduce(g.argument({19}, element),
                              std::string(kind) + " accumulate " + accumulate + " order any",
                              {"x"}));

@@ -78,8 +78,8 @@ public:
   // Memory.
   DimAttr boundDim(unsigned axis, Cut cut = Cut::Balanced, int64_t granule = 1);
   DimAttr freeDim(int64_t size, int64_t granule = 1);
-  Value scratch(StringRef name, MemRefType type);
-  Value slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun);
+  Value scratch(StringRef name, MemRefType type, int64_t generations = 1);
+  Value slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun, int64_t generations = 1);
   Value reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                 bool resident = false, std::optional<int64_t> extent = std::nullopt);
   Value range(Value window, ValueRange indices = {});

@@ -17,6 +17,7 @@ ctran::ProgramOp mlir::ncclx::getSchedule(CollectiveOpInterface op) {
 ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   switch (algorithm) {
   case Algorithm::Direct:
+  case Algorithm::Eager:
     return ReductionOrder::Rank;
   case Algorithm::Ring:
     return ReductionOrder::Ring;
@@ -80,6 +81,10 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     if (!oneAxis)
       return llvm::formatv("its rounds run along one axis, not {0}", axes).str();
     return std::nullopt;
+  case Algorithm::Eager:
+    if (flow.route == Route::Listed || flow.counts)
+      return llvm::formatv("{0} has no eager form", op->getName().stripDialect()).str();
+    return std::nullopt;
   case Algorithm::Binomial:
     if (!rooted)
       return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();
@@ -94,7 +99,7 @@ std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorit
     return why;
   if (op.isReduction()) {
     // Partial results travel as elements.
-    if (algorithm != Algorithm::Direct &&
+    if (orderOf(algorithm) != ReductionOrder::Rank &&
         op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
       return (algorithm == Algorithm::Ring ? "a ring" : "it") +
              std::string(" accumulates in the element type");

@@ -58,6 +58,8 @@ struct InFlight {
 
 /// Direct: every member sends to every other member in one step.
 InFlight emitDirect(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Eager: direct, into scratch memory that is free without asking.
+InFlight emitEager(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Ring: steps along one axis, each to a neighbour alone.
 InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c);
@@ -145,6 +147,9 @@ Value demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, 
 /// Scratch of `slots` slots along one free dimension, each with room for `capacity` elements.
 Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef name, int64_t slots,
                  int64_t capacity);
+/// Scratch with room for `capacity` elements from each member, in member order.
+Value memberWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t capacity,
+                   int64_t generations = 1);
 /// Elements of the largest piece that the group's cut makes of the larger of input and output.
 int64_t capacityOf(ScheduleBuilder &s, const CollectiveSpec &c);
 

@@ -344,6 +344,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitBruck(s, spec);
   case Algorithm::Binomial:
     return ctran::emitBinomial(s, spec);
+  case Algorithm::Eager:
+    return ctran::emitEager(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }

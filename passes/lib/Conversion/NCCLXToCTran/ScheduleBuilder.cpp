@@ -104,9 +104,9 @@ DimAttr ScheduleBuilder::freeDim(int64_t size, int64_t granule) {
   return DimAttr::get(builder.getContext(), "", size, Cut::Balanced, granule);
 }
 
-Value ScheduleBuilder::scratch(StringRef name, MemRefType type) {
+Value ScheduleBuilder::scratch(StringRef name, MemRefType type, int64_t generations) {
   return WindowOp::create(builder, loc, WindowType::get(builder.getContext()), name,
-                          WindowRole::Scratch, IntegerAttr(), 1,
+                          WindowRole::Scratch, IntegerAttr(), generations,
                           carrier.loadStore ? PeerAccess::LoadStore : PeerAccess::Put, type);
 }
 
@@ -114,9 +114,10 @@ static ArrayAttr dimArray(OpBuilder &builder, ArrayRef<DimAttr> dims) {
   return builder.getArrayAttr(SmallVector<Attribute>(dims.begin(), dims.end()));
 }
 
-Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun) {
+Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun,
+                             int64_t generations) {
   return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
-                         dimArray(builder, dims), perRun, 1, 1, 0, SlotScope::System,
+                         dimArray(builder, dims), perRun, 1, generations, 0, SlotScope::System,
                          Realisation::Counter);
 }
 

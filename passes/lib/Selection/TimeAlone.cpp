@@ -75,7 +75,7 @@ FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op, Algorithm alg
   PassManager pm(op->getContext());
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
-  pm.addPass(createConvertNCCLXToCTran(options));
+  pm.addPass(createConvertNCCLXToCTran(options, target.trees));
   if (failed(pm.run(*module)))
     return failure();
   auto program = *module->getOps<ctran::ProgramOp>().begin();

@@ -4,6 +4,8 @@
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Topology.h"
+#include "ncclx/Topology/IO.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -47,8 +49,8 @@ struct Started {
 
 class Converter {
 public:
-  Converter(func::FuncOp function, bool loadStore)
-      : function(function), b(function.getContext()), loadStore(loadStore) {}
+  Converter(func::FuncOp function, bool loadStore, topology::TreePacker *trees)
+      : function(function), b(function.getContext()), loadStore(loadStore), trees(trees) {}
 
   LogicalResult run();
 
@@ -56,6 +58,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore;
+  topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   GridOp grid;
   llvm::MapVector<Value, Buffer> buffers;
@@ -70,6 +73,7 @@ private:
   LogicalResult declareBuffers();
   LogicalResult convertCollective(CollectiveOpInterface op);
   LogicalResult describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void finish(Started &s);
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
@@ -313,6 +317,36 @@ LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpe
   return success();
 }
 
+LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  if (!trees)
+    return op->emitOpError("asks for trees, which are packed into a topology: there is neither the "
+                           "pass's topology=FILE nor the module's ncclx.topology");
+  std::vector<unsigned> group;
+  for (int64_t rank : grid.getGroup(op.getAxes(), 0))
+    group.push_back(unsigned(rank));
+  if (group.size() > trees->numRanks())
+    return op->emitOpError("runs on ")
+           << group.size() << " ranks, but the topology has " << trees->numRanks();
+  // What is summed along trees is spread along the same.
+  if (spec.flow.combines)
+    spec.inward = trees->pack(group, /*inward=*/true);
+  else
+    spec.outward = trees->pack(group, /*inward=*/false);
+  if (!spec.inward && !spec.outward)
+    return op->emitOpError("asks for trees, but on this topology none reach every member");
+  for (const topology::TreePacking *packing : {spec.outward, spec.inward})
+    if (packing)
+      remark::analysis(op->getLoc(),
+                       remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
+          << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest "
+                         "resource takes {4:F3} of the least that any trees can",
+                         packing->trees.size(), group.size(), packing->depth, packing->shares,
+                         packing->leastSecondsPerByte > 0
+                             ? packing->secondsPerByte / packing->leastSecondsPerByte
+                             : 0.0);
+  return success();
+}
+
 static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
                             const ctran::CollectiveSpec &spec) {
   switch (algorithm) {
@@ -324,6 +358,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitBruck(s, spec);
   case Algorithm::Binomial:
     return ctran::emitBinomial(s, spec);
+  case Algorithm::Trees:
+    return ctran::emitTrees(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -333,7 +369,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (std::optional<std::string> why = whyNot(op, algorithm))
     return op->emitOpError("asks for ") << stringifyAlgorithm(algorithm) << ", but " << *why;
   auto s = std::make_unique<Started>();
-  if (failed(describe(op, s->spec)))
+  if (failed(describe(op, s->spec)) ||
+      (algorithm == Algorithm::Trees && failed(packTrees(op, s->spec))))
     return failure();
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
@@ -606,10 +643,35 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       if (communicates)
         functions.push_back(function);
     }
+    // Trees need a topology, and nothing else does.
+    topology::ReadResult read;
+    std::optional<topology::TreePacker> own;
+    auto inModule =
+        getOperation()->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName());
+    if (!trees && (!topologyFile.empty() || inModule)) {
+      read =
+          topologyFile.empty() ? readTopology(inModule) : topology::readTopologyFile(topologyFile);
+      if (!read.topology) {
+        for (const topology::Diagnostic &diagnostic : read.diagnostics)
+          getOperation().emitError(topology::toString(diagnostic, topologyFile));
+        return signalPassFailure();
+      }
+      own.emplace(*read.topology, topology::Rate::payload);
+    }
     for (func::FuncOp function : functions)
-      if (failed(Converter(function, loadStore).run()))
+      if (failed(Converter(function, loadStore, own ? &*own : trees).run()))
         return signalPassFailure();
   }
+
+  topology::TreePacker *trees = nullptr;
 };
 
 } // namespace
+
+std::unique_ptr<Pass>
+mlir::ncclx::createConvertNCCLXToCTran(const ConvertNCCLXToCTranOptions &options,
+                                       topology::TreePacker *trees) {
+  auto pass = std::make_unique<ConvertNCCLXToCTran>(options);
+  pass->trees = trees;
+  return pass;
+}

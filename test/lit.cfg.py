@@ -21,6 +21,7 @@ config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%ncclx_src", config.ncclx_src_root))
 config.substitutions.append(("%ncclx_obj", config.ncclx_obj_root))
 config.substitutions.append(("%fake_nvml", os.path.join(config.ncclx_obj_root, "lib", "libfake_nvml.so")))
+config.substitutions.append(("%fake_cuda", os.path.join(config.ncclx_obj_root, "lib", "libfake_cuda.so")))
 config.substitutions.append(("%cxx", config.cxx))
 config.substitutions.append(("%llvm_include", config.llvm_include_dir.split(";")[0]))
 # What takes long says REQUIRES: slow; `test/run --quick` leaves it out.

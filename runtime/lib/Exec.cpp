@@ -34,9 +34,7 @@ int64_t Plan::address(int64_t window) {
     hasBadWindow = true;
     return 0;
   }
-  const Shape::Window &w = shape.windows[window];
-  return int64_t(
-      reinterpret_cast<intptr_t>(own->base() + w.offset + runNumber % w.generations * w.pitch));
+  return int64_t(reinterpret_cast<intptr_t>(own->base() + windowAt[size_t(window)]));
 }
 
 bool Plan::resolvePeer(int64_t peer, int &rank) const {
@@ -48,53 +46,30 @@ bool Plan::resolvePeer(int64_t peer, int &rank) const {
 
 ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarget, int64_t moved,
                               int64_t unit, Range &range, int &rank) {
-  if (where.window < 0 || where.window >= int64_t(shape.windows.size()))
-    return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no window {}, the plan has {}",
-                                                    what, where.window, shape.windows.size()));
-  const Shape::Window &w = shape.windows[where.window];
   if (!resolvePeer(where.peer, rank))
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
                                                     where.peer, comm.nranks()));
-  int64_t total, end;
+  // Most ranges are one row.
+  if (where.window >= 0 && where.window < int64_t(shape.windows.size()) && where.rows == 1 &&
+      moved == 0 && unit == 1 && where.offset >= 0 && where.stride >= 0 && where.rowBytes > 0 &&
+      where.offset <= shape.windows[where.window].bytes &&
+      where.rowBytes <= shape.windows[where.window].bytes - where.offset) {
+    range = {windowAt[size_t(where.window)] + where.offset, 1, where.stride, where.rowBytes};
+    return ncclxrtSuccess;
+  }
+  if (std::string wrong = shape.wrongRange(what, where, isTarget, moved, unit); !wrong.empty())
+    return fail(ncclxrtInvalidArgument, wrong);
   bool empty = where.rows == 0 || where.rowBytes == 0;
-  bool fits = where.offset >= 0 && where.rows >= 0 && where.stride >= 0 && where.rowBytes >= 0 &&
-              moved >= 0 && (empty || where.offset <= w.bytes) &&
-              !__builtin_mul_overflow(where.rows, where.rowBytes, &total);
-  if (fits && !empty)
-    fits = !__builtin_mul_overflow(where.rows - 1, where.stride, &end) &&
-           !__builtin_add_overflow(end, where.rowBytes, &end) &&
-           !__builtin_add_overflow(end, moved, &end) && end <= w.bytes - where.offset;
-  if (!fits)
-    return fail(ncclxrtInvalidArgument,
-                fmt::format("{}: offset {}, {} rows of {} bytes at stride {}{} do not lie in "
-                            "window '{}' of {} bytes",
-                            what, where.offset, where.rows, where.rowBytes, where.stride,
-                            moved ? fmt::format(", moved by up to {},", moved) : "", w.name,
-                            w.bytes));
-  if (isTarget && !empty && where.rows > 1 && where.stride < where.rowBytes)
-    return fail(ncclxrtInvalidArgument,
-                fmt::format("{}: rows of {} bytes at stride {} overlap in a destination", what,
-                            where.rowBytes, where.stride));
-  if (where.rowBytes % unit != 0)
-    return fail(ncclxrtInvalidArgument,
-                fmt::format("{}: rows of {} bytes are not whole elements of {} bytes", what,
-                            where.rowBytes, unit));
   // An empty range touches nothing, wherever it says that it lies.
-  range = {w.offset + runNumber % w.generations * w.pitch + (empty ? 0 : where.offset), where.rows,
-           where.stride, where.rowBytes};
+  range = {windowAt[size_t(where.window)] + (empty ? 0 : where.offset), where.rows, where.stride,
+           where.rowBytes};
   return ncclxrtSuccess;
 }
 
 ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot) {
-  if (slots < 0 || slots >= int64_t(shape.slots.size()))
-    return fail(ncclxrtInvalidArgument, fmt::format("there are no slots {}, the plan has {} arrays",
-                                                    slots, shape.slots.size()));
-  const Shape::Slots &s = shape.slots[slots];
-  if (index < 0 || count < 0 || index > s.count || count > s.count - index)
-    return fail(ncclxrtInvalidArgument,
-                fmt::format("slots '{}' have {} counters, expected [{}, {} + {}) to lie among them",
-                            s.name, s.count, index, index, count));
-  slot = s.first + runNumber % s.generations * s.count + index;
+  if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
+    return fail(ncclxrtInvalidArgument, wrong);
+  slot = slotsAt[size_t(slots)] + index;
   return ncclxrtSuccess;
 }
 

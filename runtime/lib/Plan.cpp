@@ -110,6 +110,12 @@ ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {
     ~Running() { flag = false; }
   } guard(running);
   ++runNumber;
+  for (size_t i = 0; i < windowAt.size(); ++i)
+    if (const Shape::Window &w = shape.windows[i]; w.generations > 1)
+      windowAt[i] = w.offset + runNumber % w.generations * w.pitch;
+  for (size_t i = 0; i < slotsAt.size(); ++i)
+    if (const Shape::Slots &s = shape.slots[i]; s.generations > 1)
+      slotsAt[i] = s.first + runNumber % s.generations * s.count;
   step = 0;
   currentOp = -1;
   computing = false;

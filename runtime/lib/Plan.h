@@ -9,11 +9,6 @@
 
 namespace ncclxrt {
 
-/// A range of six numbers as a program gives it.
-struct Where {
-  int64_t window, peer, offset, rows, stride, rowBytes;
-};
-
 class Plan {
 public:
   /// Collective. The plan, or the same error on every rank.
@@ -49,7 +44,12 @@ public:
   Comm &comm;
 
 private:
-  Plan(Comm &comm, int64_t id, Shape shape) : comm(comm), id(id), shape(std::move(shape)) {}
+  Plan(Comm &comm, int64_t id, Shape given) : comm(comm), id(id), shape(std::move(given)) {
+    for (const Shape::Window &w : shape.windows)
+      windowAt.push_back(w.offset);
+    for (const Shape::Slots &s : shape.slots)
+      slotsAt.push_back(s.first);
+  }
 
   /// Begins an op: counts the step, notes the place, checks op and lane.
   ncclxrtResult_t enter(int64_t op, int64_t lane);
@@ -80,6 +80,8 @@ private:
   std::deque<LaneProgress> lanes;
   std::vector<ncclxrtTraceEvent_t> trace;
   int64_t traceSize = 0;
+
+  std::vector<int64_t> windowAt, slotsAt; // of this run: offset in the segment, first slot
 
   bool running = false;
   int64_t runNumber = -1, step = 0, currentOp = -1;

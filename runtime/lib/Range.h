@@ -8,6 +8,11 @@
 
 namespace ncclxrt {
 
+/// A range of six numbers as a program gives it.
+struct Where {
+  int64_t window, peer, offset, rows, stride, rowBytes;
+};
+
 /// `rows` pieces of `rowBytes`, `stride` bytes apart, from a place in a segment.
 struct Range {
   int64_t offset = 0;
@@ -54,6 +59,10 @@ private:
 /// The byte stream of src into that of dst; both have the same total.
 inline void copyRange(std::byte *dstBase, const Range &dst, const std::byte *srcBase,
                       const Range &src) {
+  if (dst.rows == 1 && src.rows == 1) { // most are
+    std::memmove(dstBase + dst.offset, srcBase + src.offset, size_t(dst.rowBytes));
+    return;
+  }
   Range d = dst.canonical(), s = src.canonical();
   if (d.rows == 0)
     return;

@@ -129,7 +129,7 @@ template <typename T>
 const T *view(const Placed &operand, int64_t shift, int64_t first, int64_t n, T *buffer) {
   const Range &r = operand.range;
   int64_t at = first * int64_t(sizeof(T)), want = n * int64_t(sizeof(T));
-  int64_t row = at / r.rowBytes, within = at % r.rowBytes;
+  int64_t row = r.rows == 1 ? 0 : at / r.rowBytes, within = at - row * r.rowBytes;
   const std::byte *data = operand.base + r.offset + shift + row * r.stride + within;
   if (within + want <= r.rowBytes && reinterpret_cast<uintptr_t>(data) % alignof(T) == 0)
     return reinterpret_cast<const T *>(data);
@@ -148,12 +148,12 @@ const T *view(const Placed &operand, int64_t shift, int64_t first, int64_t n, T 
 template <typename T> void scatter(const Placed &dst, int64_t first, int64_t n, const T *values) {
   const Range &r = dst.range;
   int64_t at = first * int64_t(sizeof(T)), left = n * int64_t(sizeof(T));
-  int64_t row = at / r.rowBytes, within = at % r.rowBytes;
+  int64_t row = r.rows == 1 ? 0 : at / r.rowBytes, within = at - row * r.rowBytes;
   std::byte *data = dst.base + r.offset + row * r.stride + within;
   auto *from = reinterpret_cast<const std::byte *>(values);
   while (left > 0) {
     int64_t piece = std::min(left, r.rowBytes - within);
-    std::memcpy(data, from, size_t(piece));
+    std::memmove(data, from, size_t(piece));
     from += piece;
     left -= piece;
     data += r.stride - within;
@@ -200,9 +200,56 @@ template <typename Acc> void divideBlock(Native<Acc> *values, int64_t n, int64_t
   }
 }
 
+/// Sources of the accumulation type itself, neither scaled nor divided: combined where they lie,
+/// the last of them straight into the destination.
+template <ncclxrtReduceKind_t kind, typename T>
+void runPlain(const Placed &dst, const Placed &a, int64_t count, int64_t step, const Placed *b) {
+  int64_t elements = dst.range.bytes() / int64_t(sizeof(T)), sources = count + (b ? 1 : 0);
+  T buffers[2][blockElements], total[blockElements];
+  for (int64_t first = 0; first < elements; first += blockElements) {
+    int64_t n = std::min(blockElements, elements - first);
+    auto source = [&](int64_t i, T *buffer) {
+      return i < count ? view(a, i * step, first, n, buffer) : view(*b, 0, first, n, buffer);
+    };
+    const T *x = source(0, buffers[0]);
+    std::byte *place = dst.base + dst.range.offset;
+    bool inPlace = dst.range.rows == 1 && reinterpret_cast<uintptr_t>(place) % alignof(T) == 0;
+    T *direct = inPlace ? reinterpret_cast<T *>(place) + first : nullptr;
+    for (int64_t i = 1; i < sources; ++i) {
+      const T *y = source(i, buffers[1]);
+      // Whatever of them lies in the destination lies there at the same element.
+      T *to = i + 1 == sources && direct ? direct : total;
+#pragma clang loop vectorize(assume_safety)
+      for (int64_t k = 0; k < n; ++k)
+        to[k] = combine<kind>(x[k], y[k]);
+      x = to;
+    }
+    if (sources == 1 || !direct)
+      scatter(dst, first, n, x);
+  }
+}
+
+template <typename T>
+void runPlain(ncclxrtReduceKind_t kind, const Placed &dst, const Placed &a, int64_t count,
+              int64_t step, const Placed *b) {
+  switch (kind) {
+  case ncclxrtReduceSum:
+    return runPlain<ncclxrtReduceSum, T>(dst, a, count, step, b);
+  case ncclxrtReduceMin:
+    return runPlain<ncclxrtReduceMin, T>(dst, a, count, step, b);
+  case ncclxrtReduceMax:
+    return runPlain<ncclxrtReduceMax, T>(dst, a, count, step, b);
+  case ncclxrtReduceProd:
+    return runPlain<ncclxrtReduceProd, T>(dst, a, count, step, b);
+  }
+}
+
 template <typename T, typename Acc>
 void run(const Reduction &reduction, const Placed &dst, const Placed &a, int64_t count,
          int64_t step, const Placed *b) {
+  if constexpr (std::is_same_v<T, Acc> && std::is_same_v<Native<Acc>, T>)
+    if (reduction.scale == 1 && reduction.divisor == 1 && count + (b ? 1 : 0) > 0)
+      return runPlain<T>(reduction.kind, dst, a, count, step, b);
   using Held = Native<Acc>;
   int64_t elements = dst.range.bytes() / int64_t(sizeof(T));
   T buffer[blockElements];

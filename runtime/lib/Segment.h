@@ -38,6 +38,10 @@ struct WaitPolicy {
   int least = 20, most = 20; // polls, with a pause between
   int budget = 20;           // the polls of the next wait
   unsigned waits = 0;        // every now and then one tries the most, to notice better times
+  bool yields = false;       // after the polls, before it sleeps
+  static constexpr int leastPenalty = 16, mostPenalty = 1024;
+  int sleepsLeft = 0, penalty = leastPenalty; // waits that do not yield, after a yield cost a slice
+  template <typename Reached> bool yieldUntil(Reached reached);
   /// By whether the ranks of this machine have a core each.
   static WaitPolicy forRanks(int ranksHere);
 };

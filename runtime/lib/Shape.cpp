@@ -76,6 +76,45 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
   return {};
 }
 
+std::string Shape::wrongRange(const char *what, const Where &where, bool isTarget, int64_t moved,
+                              int64_t unit) const {
+  if (where.window < 0 || where.window >= int64_t(windows.size()))
+    return fmt::format("{}: there is no window {}, the plan has {}", what, where.window,
+                       windows.size());
+  const Window &w = windows[where.window];
+  int64_t total, end;
+  bool empty = where.rows == 0 || where.rowBytes == 0;
+  bool fits = where.offset >= 0 && where.rows >= 0 && where.stride >= 0 && where.rowBytes >= 0 &&
+              moved >= 0 && (empty || where.offset <= w.bytes) &&
+              !__builtin_mul_overflow(where.rows, where.rowBytes, &total);
+  if (fits && !empty)
+    fits = !__builtin_mul_overflow(where.rows - 1, where.stride, &end) &&
+           !__builtin_add_overflow(end, where.rowBytes, &end) &&
+           !__builtin_add_overflow(end, moved, &end) && end <= w.bytes - where.offset;
+  if (!fits)
+    return fmt::format(
+        "{}: offset {}, {} rows of {} bytes at stride {}{} do not lie in window '{}' of {} bytes",
+        what, where.offset, where.rows, where.rowBytes, where.stride,
+        moved ? fmt::format(", moved by up to {},", moved) : "", w.name, w.bytes);
+  if (isTarget && !empty && where.rows > 1 && where.stride < where.rowBytes)
+    return fmt::format("{}: rows of {} bytes at stride {} overlap in a destination", what,
+                       where.rowBytes, where.stride);
+  if (where.rowBytes % unit != 0)
+    return fmt::format("{}: rows of {} bytes are not whole elements of {} bytes", what,
+                       where.rowBytes, unit);
+  return "";
+}
+
+std::string Shape::wrongSlots(int64_t at, int64_t index, int64_t count) const {
+  if (at < 0 || at >= int64_t(slots.size()))
+    return fmt::format("there are no slots {}, the plan has {} arrays", at, slots.size());
+  const Slots &s = slots[at];
+  if (index < 0 || count < 0 || index > s.count || count > s.count - index)
+    return fmt::format("slots '{}' have {} counters, expected [{}, {} + {}) to lie among them",
+                       s.name, s.count, index, index, count);
+  return "";
+}
+
 std::string Shape::manifest() const {
   uint64_t fingerprint = 0xcbf29ce484222325; // FNV-1a over the ops' names
   for (const Op &op : ops)

@@ -3,6 +3,7 @@
 #define NCCLXRT_LIB_SHAPE_H
 
 #include "Base.h"
+#include "Range.h"
 
 #include <vector>
 
@@ -46,6 +47,12 @@ struct Shape {
 
   /// Checks a description and lays it out.
   static Status make(const ncclxrtPlanDesc_t *desc, Shape &shape);
+  /// What is wrong with a range that a program gives, or "". `moved`: the furthest that a source
+  /// moves from its offset. `unit`: pieces and offsets are multiples of it.
+  std::string wrongRange(const char *what, const Where &where, bool isTarget, int64_t moved,
+                         int64_t unit) const;
+  /// What is wrong with the slots [index, index + count), or "".
+  std::string wrongSlots(int64_t slots, int64_t index, int64_t count) const;
   /// All that ranks must agree on, one fact a line.
   std::string manifest() const;
 };

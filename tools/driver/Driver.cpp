@@ -124,6 +124,13 @@ int64_t Compilation::memberOf(int64_t rank) {
   return llvm::find(group, rank) - group.begin();
 }
 
+/// What carries a collective is no part of what it means.
+static void dropSchedules(ModuleOp graph) {
+  graph.walk([](CollectiveOpInterface op) { op->removeAttr(NCCLXDialect::getScheduleAttrName()); });
+  for (auto program : llvm::make_early_inc_range(graph.getOps<ctran::ProgramOp>()))
+    program.erase();
+}
+
 LogicalResult Compilation::choose() {
   if (written)
     return success();
@@ -133,6 +140,7 @@ LogicalResult Compilation::choose() {
     return failure();
   // What is scheduled is a straight line; the reference keeps the loops.
   schedule = graphModule->clone();
+  dropSchedules(*graphModule);
   PassManager unroll(&context);
   unroll.addPass(createUnrollCommunication());
   if (failed(unroll.run(*schedule)))
@@ -144,14 +152,16 @@ LogicalResult Compilation::choose() {
     GraphCollective collective;
     collective.kind = op->getName().stripDialect().str();
     collective.name = collective.kind + "." + std::to_string(numbers[collective.kind]++);
-    collective.algorithm = stringifyAlgorithm(*op.getAlgorithm()).str();
+    ctran::ProgramOp written = getSchedule(op);
+    collective.algorithm =
+        (written ? written.getSymName() : stringifyAlgorithm(*op.getAlgorithm())).str();
     collective.bytes = op.getPayloadBytes();
-    for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+    for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0, op.getGroupsAttr()))
       collective.group.push_back(rank);
     collective.root = getRoot(op).value_or(0);
     auto [it, isNew] = times.try_emplace(timingKey(op));
     if (isNew) {
-      FailureOr<double> seconds = timeAlone(op, *op.getAlgorithm(), target);
+      FailureOr<double> seconds = timeAlone(op, op.getAlgorithm(), target);
       if (failed(seconds))
         return WalkResult::interrupt();
       it->second = *seconds;
@@ -189,9 +199,9 @@ void Compilation::prove(const ctran::machine::ProofOptions &options) {
   proofResult = ctran::machine::prove(*machineSchedule, options);
 }
 
-LogicalResult Compilation::lowerForHost() {
+LogicalResult Compilation::lowerFor(HostTarget of) {
   host = ModuleOp::create(schedule->getLoc());
-  FailureOr<HostPlan> plan = lowerToHost(programOp, *host);
+  FailureOr<HostPlan> plan = lowerToHost(programOp, *host, of);
   if (failed(plan))
     return failure();
   hostPlan = std::move(*plan);
@@ -209,6 +219,14 @@ LogicalResult Compilation::lowerForHost() {
     return failure();
   for (auto function : kernels->getOps<func::FuncOp>())
     function.setPublic();
+  return success();
+}
+
+LogicalResult Compilation::lowerForCuda() { return lowerFor(HostTarget::Cuda); }
+
+LogicalResult Compilation::lowerForHost() {
+  if (failed(lowerFor(HostTarget::Host)))
+    return failure();
   // What a kernel allocates for itself ends with it.
   PassManager free(&context);
   bufferization::buildBufferDeallocationPipeline(free);
@@ -217,16 +235,16 @@ LogicalResult Compilation::lowerForHost() {
   return lowerComputeToLLVM(*kernels);
 }
 
+static LogicalResult cannotCompile(ModuleOp module, llvm::Error error) {
+  return module.emitError("cannot compile for this process: ") << llvm::toString(std::move(error));
+}
+
 LogicalResult Compilation::generate() {
   if (failed(lowerForHost()))
     return failure();
-  auto report = [&](llvm::Error error) {
-    return kernels->emitError("cannot compile for this process: ")
-           << llvm::toString(std::move(error));
-  };
   auto compiled = JitModule::create(*kernels);
   if (!compiled)
-    return report(compiled.takeError());
+    return cannotCompile(*kernels, compiled.takeError());
   kernelCode = std::move(*compiled);
 
   std::vector<JitSymbol> symbols;
@@ -246,20 +264,24 @@ LogicalResult Compilation::generate() {
   for (const std::string &kernel : hostPlan.kernels) {
     llvm::Expected<void *> address = kernelCode->lookup(kernel);
     if (!address)
-      return report(address.takeError());
+      return cannotCompile(*kernels, address.takeError());
     symbols.push_back({kernel, *address});
   }
+  return compileProgram(symbols);
+}
+
+LogicalResult Compilation::compileProgram(ArrayRef<JitSymbol> symbols) {
   // Host code is calls and little between them: where there is much of it, as in an imported
   // program, optimizing takes longer than it will ever save.
   NativeOptions native;
   native.optLevel = hostPlan.ops.size() > 2000 ? 0 : 3;
   auto code = compileSchedule(*host, symbols, native);
   if (!code)
-    return report(code.takeError());
+    return cannotCompile(*host, code.takeError());
   hostCode = std::move(*code);
   auto entryPoint = hostCode->lookupAs<int32_t(int64_t)>(hostPlan.name);
   if (!entryPoint)
-    return report(entryPoint.takeError());
+    return cannotCompile(*host, entryPoint.takeError());
   program = *entryPoint;
   return success();
 }

@@ -56,8 +56,12 @@ public:
   void prove(const ctran::machine::ProofOptions &options = {});
   /// Lowers the program and its kernels for the host: what both carriers are made of.
   LogicalResult lowerForHost();
+  /// Lowers the program for streams of a GPU; its kernels stay functions on memrefs.
+  LogicalResult lowerForCuda();
   /// The in-process carrier: lowers for the host and compiles in this process.
   LogicalResult generate();
+  /// Compiles the lowered program in this process; it calls `symbols`.
+  LogicalResult compileProgram(ArrayRef<JitSymbol> symbols);
 
   /// Was the schedule written, not compiled? Then the graph is what it claims to do, inputs must
   /// have sums that no order changes, and a window larger than its value holds it as the own shard.
@@ -80,6 +84,7 @@ public:
 
 private:
   LogicalResult find(StringRef function);
+  LogicalResult lowerFor(HostTarget of);
   LogicalResult takeProgram(ctran::ProgramOp program);
   void describeProgram();
   SmallVector<int64_t> groupOf(int64_t rank);

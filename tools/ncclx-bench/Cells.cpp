@@ -14,7 +14,7 @@ std::vector<Cell> ncclx_bench::makeCells(const Options &options, int nranks) {
     int64_t last = 0;
     for (int64_t bytes = options.minBytes;; bytes *= options.factor) {
       bytes = std::min(bytes, options.maxBytes);
-      int64_t parts = collective == AllReduce ? 1 : nranks;
+      int64_t parts = collective == AllReduce || collective == Broadcast ? 1 : nranks;
       int64_t count = std::max<int64_t>(1, bytes / 4 / parts);
       if (int64_t whole = count * parts * 4; whole != last)
         cells.push_back({collective, 0, count, last = whole});
@@ -29,7 +29,7 @@ static std::string graphOf(const Cell &c, int n, const std::string &algorithm) {
   std::string type =
       llvm::formatv("tensor<{0}xf32> -> tensor<{1}xf32>", inputCount(c, n), outputCount(c, n));
   const char *words[] = {"sum accumulate f32 order any", "dim 0",
-                         "dim 0 sum accumulate f32 order any", "split 0 concat 0"};
+                         "dim 0 sum accumulate f32 order any", "split 0 concat 0", "root [0]"};
   return llvm::formatv("ncclx.grid @g [\"r\" = {0}]\n"
                        "func.func @f(%a: tensor<{1}xf32>) -> tensor<{2}xf32> {{\n"
                        "  %r = ncclx.{3} %a {4} over @g[\"r\"]{5} : {6}\n"

@@ -23,9 +23,9 @@
 
 namespace ncclx_bench {
 
-enum Collective { AllReduce, AllGather, ReduceScatter, AllToAll, numCollectives };
+enum Collective { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, numCollectives };
 constexpr const char *collectiveNames[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                           "all_to_all"};
+                                           "all_to_all", "broadcast"};
 
 inline int64_t nowNs() {
   timespec t;
@@ -36,7 +36,7 @@ inline int64_t nowNs() {
 struct Cell {
   int32_t collective;
   int32_t inPlace;
-  int64_t count; ///< f32 of one rank's part: of the whole for all_reduce
+  int64_t count; ///< f32 of one rank's part: of the whole for all_reduce and broadcast
   int64_t bytes; ///< of the whole, as nccl-tests counts
 };
 
@@ -111,6 +111,8 @@ inline float expected(const Cell &c, int n, int rank, int64_t i) {
     return given(int(i / c.count), i % c.count);
   case AllToAll:
     return given(int(i / c.count), rank * c.count + i % c.count);
+  case Broadcast: // from rank 0
+    return given(0, i);
   case ReduceScatter:
     i += rank * c.count;
     [[fallthrough]];

@@ -19,6 +19,8 @@ static double medianSeconds(const Stage &stage, int library, int cell) {
 
 /// nccl-tests' factor from algorithm to bus bandwidth.
 static double busFactor(int collective, int n) {
+  if (collective == Broadcast)
+    return 1;
   return collective == AllReduce ? 2.0 * (n - 1) / n : double(n - 1) / n;
 }
 

@@ -28,7 +28,7 @@ cl::list<int> ranksOption("ranks", cl::CommaSeparated, cl::desc("Rank counts (2,
                           cl::cat(category));
 cl::list<std::string> collectivesOption("collectives", cl::CommaSeparated,
                                         cl::desc("all_reduce, all_gather, reduce_scatter, "
-                                                 "all_to_all (all of them)"),
+                                                 "all_to_all, broadcast (all of them)"),
                                         cl::cat(category));
 cl::opt<std::string> minOption("min-bytes", cl::init("8"), cl::desc("Smallest size, as 8 or 64K"),
                                cl::cat(category));
@@ -38,7 +38,7 @@ cl::opt<int> factorOption("factor", cl::init(8), cl::desc("From one size to the 
                           cl::cat(category));
 cl::opt<std::string> transportOption("transport", cl::init("shm"), cl::desc("shm or tcp"),
                                      cl::cat(category));
-cl::opt<std::string> algorithmOption("algorithm", cl::desc("direct or ring (chosen by cost)"),
+cl::opt<std::string> algorithmOption("algorithm", cl::desc("direct, ring, ... (chosen by cost)"),
                                      cl::cat(category));
 cl::opt<int> roundsOption("rounds", cl::init(9), cl::desc("Rounds of which the median is taken"),
                           cl::cat(category));
@@ -84,7 +84,7 @@ std::string readOptions(Options &o) {
     o.collectives.push_back(int(found - collectiveNames));
   }
   if (o.collectives.empty())
-    o.collectives = {AllReduce, AllGather, ReduceScatter, AllToAll};
+    o.collectives = {AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast};
   if (!parseBytes(minOption, o.minBytes) || !parseBytes(maxOption, o.maxBytes) ||
       o.minBytes > o.maxBytes)
     return "--min-bytes and --max-bytes are '" + minOption + "' and '" + maxOption +
@@ -93,8 +93,8 @@ std::string readOptions(Options &o) {
     return "--factor is " + std::to_string(factorOption) + ", expected at least 2";
   if (transportOption != "shm" && transportOption != "tcp")
     return "--transport is '" + transportOption + "', expected shm or tcp";
-  if (!algorithmOption.empty() && algorithmOption != "direct" && algorithmOption != "ring")
-    return "--algorithm is '" + algorithmOption + "', expected direct or ring";
+  if (!algorithmOption.empty() && !mlir::ncclx::symbolizeAlgorithm(algorithmOption))
+    return "--algorithm is '" + algorithmOption + "', expected the name of an algorithm, as direct";
   if (roundsOption < 1 || roundsOption > Stage::maxRounds)
     return llvm::formatv("--rounds is {0}, expected 1 to {1}", int(roundsOption),
                          int(Stage::maxRounds));
@@ -176,7 +176,7 @@ bool runRanks(mlir::MLIRContext &context, const Options &options, int nranks, Ta
   stage->numCells = int(cells.size());
   std::copy(cells.begin(), cells.end(), stage->cells);
   snprintf(stage->waitPolicy[0], sizeof(stage->waitPolicy[0]), "%s",
-           "polls, then sleeps on a futex; fewer polls with more ranks than cores");
+           "polls, then, with more ranks than cores, yields, then sleeps on a futex");
   snprintf(stage->waitPolicy[1], sizeof(stage->waitPolicy[1]), "%s",
            nranks > int(sysconf(_SC_NPROCESSORS_ONLN))
                ? "polls and yields (--oversubscribe --bind-to none)"

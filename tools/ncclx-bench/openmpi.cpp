@@ -33,7 +33,8 @@ struct OpenMPI {
     return true;
   }
   float *input() { return from; }
-  float *output() { return to; }
+  /// The root of a broadcast has it already.
+  float *output() { return cell.collective == Broadcast && rank == 0 ? from : to; }
   bool meet() { return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS; }
   bool run() {
     auto n = int(cell.count);
@@ -45,6 +46,8 @@ struct OpenMPI {
     case ReduceScatter:
       return MPI_Reduce_scatter_block(from, to, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) ==
              MPI_SUCCESS;
+    case Broadcast:
+      return MPI_Bcast(output(), n, MPI_FLOAT, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
     default:
       return MPI_Alltoall(from, n, MPI_FLOAT, to, n, MPI_FLOAT, MPI_COMM_WORLD) == MPI_SUCCESS;
     }

@@ -26,8 +26,7 @@ struct Execution::Shared {
 
 static constexpr int64_t kMaxRuns = 256;
 
-/// Positions in plan.windows of what holds results: outputs, then buffers changed in place.
-static SmallVector<size_t> resultWindows(const HostPlan &plan) {
+SmallVector<size_t> Execution::resultWindows(const HostPlan &plan) {
   SmallVector<size_t> found = plan.outputs();
   llvm::append_range(found, plan.changedInPlace());
   return found;
@@ -42,8 +41,22 @@ Execution::Shared *Execution::rankMemory(int64_t rank) const {
   return reinterpret_cast<Shared *>(static_cast<char *>(memory) + rank * bytesPerRank);
 }
 
-const void *Execution::output(int64_t rank, int64_t index) const {
-  return reinterpret_cast<const char *>(rankMemory(rank)) + outputOffsets[index];
+char *Execution::resultOf(int64_t rank, int64_t index) const {
+  return reinterpret_cast<char *>(rankMemory(rank)) + outputOffsets[index];
+}
+const void *Execution::output(int64_t rank, int64_t index) const { return resultOf(rank, index); }
+
+void Execution::setTime(int64_t rank, int64_t run, int64_t nanoseconds) const {
+  rankMemory(rank)->nanoseconds[run] = nanoseconds;
+}
+
+void Execution::takeTimes(int64_t ranks, int64_t repeat) {
+  for (int64_t run = 1; run <= repeat; ++run) {
+    int64_t slowest = 0;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      slowest = std::max(slowest, rankMemory(rank)->nanoseconds[run]);
+    seconds.push_back(double(slowest) * 1e-9);
+  }
 }
 
 int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
@@ -75,10 +88,8 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   for (int64_t run = 0; run <= options.repeat; ++run) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role == ctran::WindowRole::Input || window.role == ctran::WindowRole::InOut) {
-        bool uniform =
-            size_t(window.argument) < options.uniform.size() && options.uniform[window.argument];
-        fillInputs(options.seed, uniform ? 0 : rank.rank, window.argument, window.type, buffers[w],
-                   options.exact);
+        fillInputs(options.seed, options.isUniform(window.argument) ? 0 : rank.rank,
+                   window.argument, window.type, buffers[w], options.exact);
       } else if (window.role == ctran::WindowRole::Output) {
         memset(buffers[w], 0xff, window.bytes); // what the program leaves out must show
       }
@@ -87,9 +98,10 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
     auto start = std::chrono::steady_clock::now();
     if (ncclxrtResult_t r = ncclxrtPlanRun(prepared, program); r != ncclxrtSuccess)
       return fail(r);
-    shared.nanoseconds[run] = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                  std::chrono::steady_clock::now() - start)
-                                  .count();
+    setTime(rank.rank, run,
+            std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                                 start)
+                .count());
     shared.runs = run + 1;
   }
   const ncclxrtTraceEvent_t *events = nullptr;
@@ -99,8 +111,7 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   memcpy(reinterpret_cast<char *>(&shared) + sizeof(Shared), events,
          shared.events * sizeof(ncclxrtTraceEvent_t));
   for (auto [result, w] : llvm::enumerate(resultWindows(plan)))
-    memcpy(reinterpret_cast<char *>(&shared) + outputOffsets[result], buffers[w],
-           plan.windows[w].bytes);
+    memcpy(resultOf(rank.rank, result), buffers[w], plan.windows[w].bytes);
   if (ncclxrtResult_t r = ncclxrtPlanDestroy(prepared); r != ncclxrtSuccess) {
     prepared = nullptr;
     return fail(r);
@@ -113,8 +124,7 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   return 0;
 }
 
-bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &given) {
-  ExecuteOptions options = given;
+bool Execution::share(const HostPlan &plan, ExecuteOptions &options) {
   options.repeat = std::clamp<int64_t>(options.repeat, 1, kMaxRuns - 1);
   traceCapacity = size_t(1) << 16;
   size_t bytes = sizeof(Shared) + traceCapacity * sizeof(ncclxrtTraceEvent_t);
@@ -133,7 +143,13 @@ bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const Execut
         llvm::formatv("cannot share {0} bytes with the ranks: {1}", totalBytes, strerror(errno));
     return false;
   }
+  return true;
+}
 
+bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &given) {
+  ExecuteOptions options = given;
+  if (!share(plan, options))
+    return false;
   ncclxrt::LaunchOptions launch;
   launch.nranks = plan.ranks;
   launch.transport = options.transport;
@@ -161,12 +177,7 @@ bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const Execut
   }
   if (!error.empty())
     return false;
-  for (int64_t run = 1; run <= options.repeat; ++run) {
-    int64_t slowest = 0;
-    for (int64_t rank = 0; rank < plan.ranks; ++rank)
-      slowest = std::max(slowest, rankMemory(rank)->nanoseconds[run]);
-    seconds.push_back(double(slowest) * 1e-9);
-  }
+  takeTimes(plan.ranks, options.repeat);
   for (int64_t rank = 0; rank < plan.ranks; ++rank) {
     auto *first = reinterpret_cast<const ncclxrtTraceEvent_t *>(
         reinterpret_cast<const char *>(rankMemory(rank)) + sizeof(Shared));

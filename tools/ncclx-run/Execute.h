@@ -10,14 +10,27 @@
 
 namespace mlir::ncclx {
 
+struct NcclCall;
+
 struct ExecuteOptions {
   std::string transport = "shm";
   int64_t timeoutMs = 30'000;
   int64_t repeat = 3; ///< timed runs, after one that is not timed
+  int64_t burst = 0;  ///< on GPUs: rounds of so many runs back to back behind those
+  /// On GPUs: what NCCL does between those rounds, by turns; null: nothing.
+  const NcclCall *nccl = nullptr;
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
+
+  bool isUniform(int64_t argument) const {
+    return size_t(argument) < uniform.size() && uniform[argument];
+  }
 };
+
+struct CudaDevices;
+struct CudaPaths;
+struct CudaProgram;
 
 /// What the ranks left in memory that this process shares with them.
 class Execution {
@@ -31,9 +44,16 @@ public:
   /// failed, in which op, and why.
   bool run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options);
 
+  /// The same on GPUs, ranks being threads of this process and rank r on GPU r modulo their number;
+  /// without events.
+  bool runCuda(const HostPlan &plan, ncclxrtProgram_t program, const CudaProgram &kernels,
+               const CudaPaths &cuda, const CudaDevices &devices, const ExecuteOptions &options);
+
   std::string error;
   /// Seconds of each timed run: of its slowest rank.
   std::vector<double> seconds;
+  double burstSeconds = 0;         ///< of one run of a burst: the median of the rounds
+  std::vector<double> ncclSeconds; ///< the same of NCCL's modes
   /// The last run's events of each rank.
   std::vector<std::vector<ncclxrtTraceEvent_t>> events;
   /// Output `index` of `rank` after the last run; behind the outputs come the buffers that are
@@ -47,6 +67,13 @@ private:
   size_t bytesPerRank = 0, totalBytes = 0, traceCapacity = 0;
   std::vector<size_t> outputOffsets; ///< by output position, from the start of a rank's memory
 
+  /// Positions in plan.windows of what holds results: outputs, then buffers changed in place.
+  static SmallVector<size_t> resultWindows(const HostPlan &plan);
+  /// Memory for what every rank leaves, shared with processes that are started later.
+  bool share(const HostPlan &plan, ExecuteOptions &options);
+  char *resultOf(int64_t rank, int64_t index) const;
+  void setTime(int64_t rank, int64_t run, int64_t nanoseconds) const;
+  void takeTimes(int64_t ranks, int64_t repeat);
   int runRank(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options,
               const void *launched);
 };

@@ -55,10 +55,16 @@ void Report::print(llvm::raw_ostream &os) const {
     else
       os << llvm::format("%7s\n", "-");
   };
-  for (auto [i, c] : llvm::enumerate(collectives))
-    row(c.graph.name, predicted.exposed[i], measured.exposed[i]);
-  row("compute", predicted.compute, measured.compute);
+  if (!measured.exposed.empty()) { // GPUs tell the time of a whole run alone
+    for (auto [i, c] : llvm::enumerate(collectives))
+      row(c.graph.name, predicted.exposed[i], measured.exposed[i]);
+    row("compute", predicted.compute, measured.compute);
+  }
   row("whole graph", predicted.makespan, measured.makespan);
+  if (burstSeconds > 0)
+    row("  back to back", predicted.makespan, burstSeconds);
+  for (auto &[mode, seconds] : ncclSeconds)
+    row("  NCCL " + mode, 0, seconds);
 
   os << "\nAgainst the reference interpreter:\n";
   for (const Output &output : outputs) {
@@ -141,6 +147,13 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
         for (double seconds : runSeconds)
           json.value(seconds * 1e6);
       });
+      if (burstSeconds > 0)
+        json.attribute("burst_us", burstSeconds * 1e6);
+      if (!ncclSeconds.empty())
+        json.attributeObject("nccl_us", [&] {
+          for (auto &[mode, seconds] : ncclSeconds)
+            json.attribute(mode, seconds * 1e6);
+        });
     });
     json.attributeArray("outputs", [&] {
       for (const Output &output : outputs)

@@ -35,6 +35,8 @@ struct Report {
   bool machineMeasured = false; ///< it was measured in this call
   Timing predicted, measured;   ///< for and on this machine
   std::vector<double> runSeconds;
+  double burstSeconds = 0; ///< of a run among many back to back; 0: not measured
+  std::vector<std::pair<std::string, double>> ncclSeconds;   ///< the same, by NCCL's modes
   int64_t inputBytes = 0, outputBytes = 0, scratchBytes = 0; ///< per rank
   struct Output {
     int64_t index = 0;

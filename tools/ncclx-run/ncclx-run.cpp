@@ -1,7 +1,9 @@
 //===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare --------------------===//
 #include "CppCarrier.h"
+#include "CudaProgram.h"
 #include "Execute.h"
 #include "MachineFile.h"
+#include "Nccl.h"
 #include "Report.h"
 #include "SerialForm.h"
 
@@ -16,6 +18,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -44,6 +47,30 @@ cl::opt<std::string>
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the processes of this machine talk (default shm)"),
                                cl::cat(category));
+cl::opt<std::string> backend("backend", cl::init("host"), cl::value_desc("host|cuda"),
+                             cl::desc("What runs the schedule: processes of this machine, or its "
+                                      "GPUs, of which ranks share where there are fewer"),
+                             cl::cat(category));
+cl::opt<std::string> cudaDriver("cuda-driver", cl::value_desc("FILE"),
+                                cl::desc("Library with the CUDA driver (default libcuda.so.1)"),
+                                cl::cat(category));
+cl::opt<std::string> cudaNvrtc("cuda-nvrtc", cl::value_desc("FILE"),
+                               cl::desc("Library with NVRTC (default: that of CUDA 13 or 12)"),
+                               cl::cat(category));
+cl::opt<std::string> cudaHeaders("cuda-headers", cl::value_desc("DIR"),
+                                 cl::desc("CUDA's headers (default /usr/local/cuda/include)"),
+                                 cl::cat(category));
+cl::opt<std::string> cudaCache("cuda-cache", cl::value_desc("DIR"),
+                               cl::desc("Compiled kernels, by content (default: ncclx/cuda in the "
+                                        "user's cache)"),
+                               cl::cat(category));
+cl::opt<int64_t> cudaKernel("cuda-kernel", cl::init(0), cl::value_desc("BLOCKS"),
+                            cl::desc("Run a written program of sm lanes as one kernel, of so many "
+                                     "blocks where its ops may share them (default: on streams)"),
+                            cl::cat(category));
+cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
+                             cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
+                             cl::cat(category));
 cl::opt<std::string>
     machineFile("machine", cl::value_desc("FILE"),
                 cl::desc("Description of this machine; measured and written if it is "
@@ -52,6 +79,12 @@ cl::opt<std::string>
 cl::opt<int64_t> repeat("repeat", cl::init(3), cl::value_desc("N"),
                         cl::desc("Timed runs, after one that is not (default 3)"),
                         cl::cat(category));
+cl::opt<int64_t> burst("burst", cl::init(0), cl::value_desc("N"),
+                       cl::desc("On GPUs: rounds of N more runs back to back (default 0: none)"),
+                       cl::cat(category));
+cl::opt<std::string> against("against", cl::value_desc("nccl"),
+                             cl::desc("On GPUs, with --burst: NCCL's same collective by turns"),
+                             cl::cat(category));
 cl::opt<uint64_t> seed("seed", cl::init(1), cl::desc("Seed of the inputs (default 1)"),
                        cl::cat(category));
 cl::opt<int64_t> timeoutMs("timeout-ms", cl::init(30'000), cl::value_desc("MS"),
@@ -189,6 +222,36 @@ Timing timingOf(const HostPlan &plan, const std::vector<GraphCollective> &collec
   return timing;
 }
 
+/// What NCCL is to do beside the graph; "" or why it cannot.
+std::string ncclCallOf(Compilation &compilation, const CudaDevices &gpus, NcclCall &call) {
+  std::string why;
+  if (!Nccl::available(why))
+    return "--against=nccl: " + why;
+  const std::vector<GraphCollective> &collectives = compilation.collectives();
+  Type element;
+  for (const HostPlan::Window &window : compilation.plan().windows)
+    if (window.role == ctran::WindowRole::Input)
+      element = window.type.getElementType();
+  call = {collectives.front().kind, collectives.front().bytes, element && element.isBF16()};
+  bool known = call.kind == "all_gather" || call.kind == "all_reduce" ||
+               call.kind == "reduce_scatter" || call.kind == "all_to_all";
+  if (collectives.size() != 1 || !known || !element || !(element.isBF16() || element.isF32()) ||
+      int64_t(collectives.front().group.size()) != compilation.ranks() ||
+      compilation.ranks() > gpus.count)
+    return "--against=nccl takes a graph of one all_gather, all_reduce, reduce_scatter or "
+           "all_to_all of bf16 or f32 over all ranks, each with a GPU of its own";
+  return "";
+}
+
+/// ncclx/cuda in the user's cache.
+std::string defaultCudaCache() {
+  SmallString<128> path;
+  if (!llvm::sys::path::cache_directory(path))
+    llvm::sys::path::system_temp_directory(true, path);
+  llvm::sys::path::append(path, "ncclx", "cuda");
+  return path.str().str();
+}
+
 std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
                                                        const Execution &execution) {
   int64_t origin = std::numeric_limits<int64_t>::max();
@@ -314,6 +377,17 @@ int main(int argc, char **argv) {
                   "--timeout-ms is " + std::to_string(timeoutMs) +
                       ", expected a positive number of milliseconds");
 
+  bool cuda = backend == "cuda";
+  if (!cuda && backend != "host")
+    return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
+  if (cuda && (carrier != "jit" || transport != "shm" || !traceFile.empty()))
+    return finish(report, BadUsage,
+                  "--backend=cuda takes no --carrier, no --transport and no --trace: programs are "
+                  "compiled in this process, GPUs reach each other by load and store, and no "
+                  "timeline is measured on them");
+  if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
+    return finish(report, BadUsage,
+                  "--burst is for --backend=cuda, and --against=nccl comes with --burst");
   if (carrier != "jit" && carrier != "cpp")
     return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
   if (proofBudget < 1)
@@ -390,7 +464,25 @@ int main(int argc, char **argv) {
   ncclxrtProgram_t program = nullptr;
   std::unique_ptr<LoadedCpp> loaded;
   TemporaryFolder folder;
-  if (carrier == "cpp") {
+  CudaProgram gpuProgram;
+  CudaDevices gpus;
+  if (cuda) {
+    report.transport = "cuda";
+    if (!noRun && !gpus.find(cudaDriver, error))
+      return finish(report, RunFailed, error);
+    if (cudaKernel > 0 && !compilation.isProgram())
+      return finish(report, BadUsage, "--cuda-kernel is for a written program, not for a graph");
+    if (cudaKernel > 0 ? failed(gpuProgram.makeKernel(compilation, cudaKernel))
+                       : failed(gpuProgram.make(compilation, gpus.architecture)))
+      return finish(report, BadInput, "no code can be made for GPUs");
+    program = compilation.entry();
+    if (std::error_code failed; !emitPtx.empty()) {
+      llvm::raw_fd_ostream os(emitPtx, failed);
+      if (failed)
+        return finish(report, BadUsage, "cannot write " + emitPtx + ": " + failed.message());
+      os << gpuProgram.ptx;
+    }
+  } else if (carrier == "cpp") {
     if (!folder.make(error))
       return finish(report, BadInput, error);
     CppOptions options{folder.path, toIdentifier(compilation.function()), ""};
@@ -416,19 +508,24 @@ int main(int argc, char **argv) {
                                                 : report.inputBytes) += bytes;
   }
 
-  std::optional<topology::Topology> machine =
-      machineTopology(context, machineFile, compilation.ranks(), report.machineMeasured, error);
-  if (!machine)
-    return finish(report, BadInput, error);
-  report.machine = machine->name;
-  TopologyCost machineCost(*machine, topology::Rate::payload);
-  // The host plays one op at a time; over tcp the sockets carry the puts meanwhile.
-  SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
-  ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
-  if (!here.ok)
-    return finish(report, BadInput,
-                  "the schedule cannot be timed on this machine: " + here.message);
-  report.predicted = timingOf(here);
+  if (cuda) {
+    report.machine = std::to_string(gpus.count) + " x " + gpus.name;
+    report.predicted = report.target;
+  } else {
+    std::optional<topology::Topology> machine =
+        machineTopology(context, machineFile, compilation.ranks(), report.machineMeasured, error);
+    if (!machine)
+      return finish(report, BadInput, error);
+    report.machine = machine->name;
+    TopologyCost machineCost(*machine, topology::Rate::payload);
+    // The host plays one op at a time; over tcp the sockets carry the puts meanwhile.
+    SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
+    ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
+    if (!here.ok)
+      return finish(report, BadInput,
+                    "the schedule cannot be timed on this machine: " + here.message);
+    report.predicted = timingOf(here);
+  }
   if (noRun) {
     report.measured.exposed.assign(report.collectives.size(), 0);
     report.print(llvm::outs());
@@ -441,16 +538,31 @@ int main(int argc, char **argv) {
   options.transport = transport;
   options.timeoutMs = timeoutMs;
   options.repeat = repeat;
+  options.burst = std::max<int64_t>(0, burst);
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     options.uniform.push_back(
         static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
   llvm::outs().flush();
   Execution execution;
-  if (!execution.run(compilation.plan(), program, options))
+  CudaPaths where{cudaDriver, cudaNvrtc, cudaHeaders,
+                  cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache)};
+  NcclCall nccl;
+  if (!against.empty()) {
+    if (std::string wrong = ncclCallOf(compilation, gpus, nccl); !wrong.empty())
+      return finish(report, BadUsage, wrong);
+    options.nccl = &nccl;
+  }
+  if (cuda ? !execution.runCuda(compilation.plan(), program, gpuProgram, where, gpus, options)
+           : !execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
+  report.burstSeconds = execution.burstSeconds;
+  for (auto [mode, seconds] : llvm::enumerate(execution.ncclSeconds))
+    report.ncclSeconds.push_back({Nccl::modeName(int(mode)), seconds});
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
+  if (cuda)
+    report.measured.exposed.clear(); // no events on GPUs
   if (!traceFile.empty()) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
     llvm::append_range(events, ctran::machine::traceEvents(compilation.machine(), onTarget,
@@ -468,6 +580,10 @@ int main(int argc, char **argv) {
   report.print(llvm::outs());
   if (!report.outputsAgree())
     return finish(report, Wrong, "outputs differ from the reference interpreter");
+  if (cuda)
+    return finish(report, Good,
+                  "proved, run by " + std::to_string(report.ranks) + " ranks on " + report.machine +
+                      ", every output equal to the reference");
   return finish(report, Good,
                 "proved, run on " + std::to_string(report.ranks) + " processes over " + transport +
                     ", every output equal to the reference");

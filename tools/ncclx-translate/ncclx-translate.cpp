@@ -8,6 +8,7 @@
 #include "../HideLLVMOptions.h"
 #include "ncclx/CTran/CTran.h"
 #include "ncclx/Cuda/CudaEmitter.h"
+#include "ncclx/Import/Hlo.h"
 #include "ncclx/Import/Msccl.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
@@ -98,6 +99,13 @@ int main(int argc, char **argv) {
   TranslateToMLIRRegistration importMscclppJson(
       "import-mscclpp-json", "Read an MSCCL++ execution plan as a ctran program",
       importBy(ncclx::importMscclppJson), ncclx::registerImportDialects);
+  TranslateToMLIRRegistration importHlo(
+      "import-hlo", "Read XLA's HLO text as a graph",
+      [](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+        const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
+        return ncclx::importHlo(file->getBuffer(), file->getBufferIdentifier(), context);
+      },
+      ncclx::registerHloImportDialects);
   static llvm::cl::extrahelp help("\nUSE:\n"
                                   "  ncclx-translate --<translation> [INPUT] [-o OUTPUT]\n\n"
                                   "  INPUT and OUTPUT default to the standard streams. Prove what "

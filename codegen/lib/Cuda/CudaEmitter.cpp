@@ -1,104 +1,11 @@
 //===- CudaEmitter.cpp - CUDA C++ for a program's sm lanes -----------------------===//
-#include "ncclx/Cuda/CudaEmitter.h"
-#include "CudaExpressions.h"
+#include "KernelEmitter.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
 using llvm::formatv;
-
-namespace {
-
-class Emitter {
-public:
-  Emitter(ctran::ProgramOp program, const CudaOptions &options)
-      : program(program), options(options), e(program) {}
-  LogicalResult run(raw_ostream &os);
-
-private:
-  ctran::ProgramOp program;
-  CudaOptions options;
-  CudaExpressions e;
-  std::string text;
-  llvm::raw_string_ostream body{text};
-  unsigned indent = 1, loops = 0;
-  SmallVector<std::string> stepNames;
-  scf::ForOp blockLoop; ///< whose variable is the lane index; null: the ops name no block
-  int64_t blocks = 1;
-  bool together = false; ///< blocks share every op: nothing is read that another may write
-  llvm::SmallPtrSet<Operation *, 4> packetWindows;
-  bool aligned = true;   ///< every message of packets
-  bool unsynced = false; ///< a data op since the last barrier of the block
-
-  LogicalResult analyse();
-  LogicalResult checkBlockLoop();
-  LogicalResult emitBlock(Block &block);
-  LogicalResult emitFor(scf::ForOp loop);
-  LogicalResult emitOp(ctran::ScheduleOpInterface op);
-  LogicalResult emitCopy(ctran::CopyOp op, unsigned step);
-  LogicalResult emitReduce(ctran::ReduceOp op, unsigned step);
-  LogicalResult emitSignal(Operation *op, Value slot);
-  LogicalResult emitWait(ctran::WaitOp op, unsigned step);
-  LogicalResult emitDests(Operation *op, ValueRange dests, SmallVectorImpl<CudaBox> &boxes,
-                          bool packets);
-  void print(raw_ostream &os);
-
-  raw_ostream &line() {
-    body.indent(indent * 2);
-    return body;
-  }
-  /// A data op of a block starts when the one before is complete.
-  void startData() {
-    if (unsynced)
-      line() << "__syncthreads();\n";
-    unsynced = true;
-  }
-  bool isPacketSlot(Value slot) {
-    FailureOr<ctran::SlotRef> ref = ctran::resolveSlot(slot);
-    return succeeded(ref) && ref->slots.getRealisation() == ctran::Realisation::Inband;
-  }
-  StringRef workers() const { return together ? "gridWorkers()" : "blockWorkers()"; }
-  /// Bytes of one generation of a window in memory: packets carry a flag beside each word.
-  int64_t bytesOf(ctran::WindowOp window) {
-    int64_t bytes =
-        cast<MemRefType>(window.getType()).getNumElements() * ctran::elementBytes(window);
-    return packetWindows.contains(window) ? 2 * ((bytes + 7) / 8 * 8) : bytes;
-  }
-  int64_t countOf(ctran::SlotsOp slots) {
-    int64_t count = 1;
-    if (auto dims = ctran::resolveDims(program, slots.getDims()); succeeded(dims))
-      for (const ctran::machine::Dim &dim : *dims)
-        count *= dim.size;
-    return count;
-  }
-  static std::string generation(int64_t generations, int64_t size) {
-    return generations == 1 ? std::string()
-                            : formatv(" + int64_t(run % {0}) * {1}", generations, size).str();
-  }
-  std::string address(CudaBox box) {
-    std::string at = formatv("a.windows[{0}][{1}]{2}", box.window, box.rank,
-                             generation(box.op.getGenerations(), bytesOf(box.op)));
-    if (box.offset == "0")
-      return at;
-    // A word at offset o of a window of packets lies, with its flag, at 2 * o.
-    return at + " + " + (packetWindows.contains(box.op) ? "2 * " : "") + box.offset;
-  }
-  std::string place(CudaSlots at) {
-    return formatv("a.slots[{0}][{1}]{2} + {3}", at.slots, at.rank,
-                   generation(at.op.getGenerations(), countOf(at.op)), at.first);
-  }
-  std::string array(StringRef name, StringRef type, ArrayRef<std::string> items) {
-    std::string list = llvm::join(items, ", ");
-    return formatv("{0} *{1}[] = {{{2}};\n", type, name, list);
-  }
-};
-
-} // namespace
 
 static std::string labelOf(Operation *op) {
   std::string label = op->getName().stripDialect().str();
@@ -133,132 +40,10 @@ static StringRef elementType(Type type) {
   return "";
 }
 
-//===--- what kind of kernel ---------------------------------------------------------------===//
-
-LogicalResult Emitter::analyse() {
-  bool named = false, unnamed = false;
-  Operation *first = nullptr;
-  SmallVector<ctran::ScheduleOpInterface> ops;
-  WalkResult walked = program.walk([&](Operation *op) -> WalkResult {
-    if (isa<scf::IfOp, ctran::CoordValueOp, ctran::TableOp>(op))
-      return WalkResult(
-          op->emitOpError("makes ranks differ, which the CUDA emitter does not lower yet"));
-    auto lane = dyn_cast<ctran::ScheduleOpInterface>(op);
-    if (!lane || isa<ctran::SourceOp, ctran::SinkOp>(op))
-      return WalkResult::advance();
-    if (lane.getLaneKind() != ctran::LaneKind::SM)
-      return WalkResult(op->emitOpError("is on lane ")
-                        << ctran::stringifyLaneKind(lane.getLaneKind())
-                        << "; the CUDA emitter lowers lane sm, and copy engines not yet");
-    ops.push_back(lane);
-    Value index = lane.getLaneIndexValue();
-    std::optional<int64_t> constant = index ? ctran::constantOf(index) : 0;
-    if (constant && *constant == 0) {
-      unnamed = true;
-      first = first ? first : op;
-      return WalkResult::advance();
-    }
-    auto argument = dyn_cast<BlockArgument>(index);
-    auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : nullptr;
-    if (!loop || loop.getInductionVar() != index || (blockLoop && loop != blockLoop))
-      return WalkResult(op->emitOpError(
-          "is on a block that is not the variable of the program's one loop over blocks"));
-    blockLoop = loop;
-    named = true;
-    return WalkResult::advance();
-  });
-  if (walked.wasInterrupted())
-    return failure();
-  if (named && unnamed)
-    return first->emitOpError("names no block, and others do; a kernel's ops all do or none does");
-  if (ops.empty())
-    return program.emitOpError("has no op of an sm lane, so there is no kernel");
-  for (ctran::ScheduleOpInterface op : ops)
-    if (auto copy = dyn_cast<ctran::CopyOp>(op.getOperation()))
-      if (copy.getNotify() && isPacketSlot(copy.getNotify()))
-        for (Value dest : copy.getDests())
-          if (FailureOr<ctran::BoxRef> ref = ctran::resolveRange(dest); succeeded(ref))
-            packetWindows.insert(ref->window);
-  if (blockLoop)
-    return checkBlockLoop();
-  // Blocks may share ops when no op reads, or writes, what another op of the program writes: but
-  // for packets, which each thread awaits for itself.
-  llvm::SmallPtrSet<Operation *, 4> reads, writes;
-  together = true;
-  for (ctran::ScheduleOpInterface op : ops) {
-    if (Value slot = op.getTouchedSlot(); slot && !isPacketSlot(slot))
-      together = false;
-    SmallVector<ctran::BoxAccess> accesses;
-    op.getAccesses(accesses);
-    for (ctran::BoxAccess access : accesses) {
-      FailureOr<ctran::BoxRef> ref = ctran::resolveRange(access.range);
-      if (failed(ref) || packetWindows.contains(ref->window))
-        continue;
-      auto &mine = access.write ? writes : reads, &others = access.write ? reads : writes;
-      together &=
-          !others.contains(ref->window) && !(access.write && !mine.insert(ref->window).second);
-      mine.insert(ref->window);
-    }
-  }
-  blocks = together ? options.blocks : 1;
-  return success();
-}
-
-/// Whether `token` comes from an earlier turn of the loop over blocks, that is, from another block.
-static bool isOfAnotherBlock(Value token, scf::ForOp blockLoop) {
-  SmallVector<Value> work{token};
-  llvm::SmallPtrSet<Value, 8> seen;
-  while (!work.empty()) {
-    Value at = work.pop_back_val();
-    if (!seen.insert(at).second)
-      continue;
-    if (auto argument = dyn_cast<BlockArgument>(at)) {
-      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      if (loop == blockLoop)
-        return llvm::any_of(ArrayRef<Value>{blockLoop.getTiedLoopYieldedValue(argument)->get()},
-                            [&](Value v) { return v != at; });
-      if (loop) {
-        work.push_back(loop.getTiedLoopInit(argument)->get());
-        work.push_back(loop.getTiedLoopYieldedValue(argument)->get());
-      }
-    } else if (auto loop = at.getDefiningOp<scf::ForOp>()) {
-      unsigned i = cast<OpResult>(at).getResultNumber();
-      work.push_back(loop.getInitArgs()[i]);
-      work.push_back(loop.getYieldedValues()[i]);
-    }
-  }
-  return false;
-}
-
-LogicalResult Emitter::checkBlockLoop() {
-  std::optional<int64_t> low = ctran::constantOf(blockLoop.getLowerBound());
-  std::optional<int64_t> high = ctran::constantOf(blockLoop.getUpperBound());
-  std::optional<int64_t> step = ctran::constantOf(blockLoop.getStep());
-  if (!low || !high || !step || *low != 0 || *step != 1 || *high < 1)
-    return blockLoop.emitOpError("runs over blocks, so from 0 to a constant in steps of 1");
-  if (blockLoop->getParentOp() != program)
-    return blockLoop.emitOpError("runs over blocks, so it stands at the top level of the program");
-  blocks = *high;
-  // Blocks do not meet inside a kernel: what one awaits of another may only be its end.
-  Operation *joined = nullptr;
-  WalkResult walked = blockLoop.walk([&](ctran::ScheduleOpInterface op) -> WalkResult {
-    bool joins = llvm::any_of(op.getAfterTokens(),
-                              [&](Value token) { return isOfAnotherBlock(token, blockLoop); });
-    bool waits = isa<ctran::WaitOp>(op.getOperation());
-    if ((joins && !waits) || (joined && !waits))
-      return WalkResult(op->emitOpError("comes after another block of the same kernel, which needs "
-                                        "a barrier of the grid"));
-    if (joins)
-      joined = op;
-    return WalkResult::advance();
-  });
-  return failure(walked.wasInterrupted());
-}
-
 //===--- ops
 //-----------------------------------------------------------------------------------===//
 
-LogicalResult Emitter::emitBlock(Block &block) {
+LogicalResult KernelEmitter::emitBlock(Block &block) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (failed(emitFor(loop)))
@@ -275,7 +60,7 @@ LogicalResult Emitter::emitBlock(Block &block) {
   return success();
 }
 
-LogicalResult Emitter::emitFor(scf::ForOp loop) {
+LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   for (Type type : loop.getResultTypes())
     if (!isa<ctran::TokenType>(type))
       return loop.emitOpError("carries a ") << type << "; the CUDA emitter carries tokens alone";
@@ -301,7 +86,7 @@ LogicalResult Emitter::emitFor(scf::ForOp loop) {
   return success();
 }
 
-LogicalResult Emitter::emitOp(ctran::ScheduleOpInterface op) {
+LogicalResult KernelEmitter::emitOp(ctran::ScheduleOpInterface op) {
   if (isa<ctran::SourceOp, ctran::SinkOp>(op)) // proof only
     return success();
   unsigned step = stepNames.size();
@@ -318,8 +103,8 @@ LogicalResult Emitter::emitOp(ctran::ScheduleOpInterface op) {
       });
 }
 
-LogicalResult Emitter::emitDests(Operation *op, ValueRange dests, SmallVectorImpl<CudaBox> &boxes,
-                                 bool packets) {
+LogicalResult KernelEmitter::emitDests(Operation *op, ValueRange dests,
+                                       SmallVectorImpl<CudaBox> &boxes, bool packets) {
   SmallVector<std::string> places;
   for (Value range : dests) {
     FailureOr<CudaBox> box = e.box(op, range);
@@ -335,7 +120,7 @@ LogicalResult Emitter::emitDests(Operation *op, ValueRange dests, SmallVectorImp
   return success();
 }
 
-LogicalResult Emitter::emitCopy(ctran::CopyOp op, unsigned step) {
+LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
   FailureOr<CudaBox> source = e.box(op, op.getSource());
   if (failed(source))
     return failure();
@@ -376,7 +161,7 @@ LogicalResult Emitter::emitCopy(ctran::CopyOp op, unsigned step) {
   return op.getNotify() && !packets ? emitSignal(op, op.getNotify()) : success();
 }
 
-LogicalResult Emitter::emitReduce(ctran::ReduceOp op, unsigned step) {
+LogicalResult KernelEmitter::emitReduce(ctran::ReduceOp op, unsigned step) {
   SmallVector<CudaBox> sources, dests;
   SmallVector<unsigned> plain, packets;
   for (auto [i, range] : llvm::enumerate(op.getSources())) {
@@ -440,7 +225,7 @@ LogicalResult Emitter::emitReduce(ctran::ReduceOp op, unsigned step) {
   return op.getNotify() ? emitSignal(op, op.getNotify()) : success();
 }
 
-LogicalResult Emitter::emitSignal(Operation *op, Value slot) {
+LogicalResult KernelEmitter::emitSignal(Operation *op, Value slot) {
   FailureOr<CudaSlots> at = e.slots(op, slot);
   if (failed(at))
     return failure();
@@ -461,7 +246,7 @@ LogicalResult Emitter::emitSignal(Operation *op, Value slot) {
   return success();
 }
 
-LogicalResult Emitter::emitWait(ctran::WaitOp op, unsigned step) {
+LogicalResult KernelEmitter::emitWait(ctran::WaitOp op, unsigned step) {
   if (isPacketSlot(op.getSlot()))
     return success(); // the readers poll the packets themselves
   FailureOr<CudaSlots> at = e.slots(op, op.getSlot());
@@ -484,7 +269,8 @@ LogicalResult Emitter::emitWait(ctran::WaitOp op, unsigned step) {
 //===--- the file
 //--------------------------------------------------------------------------------===//
 
-void Emitter::print(raw_ostream &os) {
+void KernelEmitter::fill(CudaKernel &kernel) {
+  llvm::raw_string_ostream os(kernel.source);
   std::string name = program.getSymName().str();
   for (char &c : name)
     if (!llvm::isAlnum(c))
@@ -521,10 +307,9 @@ void Emitter::print(raw_ostream &os) {
   if (!packetWindows.empty())
     os << formatv("constexpr bool aligned = {0}; // all messages start and end on 8 bytes\n",
                   aligned ? "true" : "false");
-  os << formatv(
-            "\n__global__ void __launch_bounds__({0}) kernel(const __grid_constant__ Arguments a) "
-            "{{\n",
-            options.threads)
+  os << formatv("} // namespace\n\nextern \"C\" __global__ void __launch_bounds__({0}) {1}_kernel("
+                "const __grid_constant__ Arguments a) {{\n",
+                options.threads, name)
      << "  awaitEarlierKernels();\n  releaseLaterKernels();\n  Epoch epoch(a.epochs);\n"
      << "  const uint64_t run = epoch - 1;\n";
   int64_t below = 1;
@@ -536,61 +321,35 @@ void Emitter::print(raw_ostream &os) {
   }
   for (const std::string &coordinate : llvm::reverse(coordinates))
     os << coordinate;
-  os << text << "  epoch.end();\n}\n} // namespace\n\n";
+  os << text << "  epoch.end();\n}\n\n";
 
-  os << "/// What the ops are called, by the step that a failed wait names.\n"
-     << formatv("extern \"C\" const char *const {0}_steps[] = {{\n", name);
-  for (const std::string &step : stepNames) {
-    os << "    \"";
-    llvm::printEscapedString(step, os);
-    os << "\",\n";
-  }
-  os << "};\n";
-  os << "/// Windows and slot arrays, in the order of the program, of every rank: windows[w * "
-        "ranks + "
-        "r].\n"
-     << formatv("extern \"C\" const int64_t {0}_shape[] = {{{1}, {2}, {3}, {4}};\n", name, ranks,
-                e.windows.size(), e.slotArrays.size(), blocks)
-     << formatv("extern \"C\" int64_t {0}_window_bytes(int w) {{ return windowBytes[w] * "
-                "windowGenerations[w]; }\n",
-                name);
-  os << formatv("extern \"C\" int64_t {0}_slot_words(int s) {{ {1} }\n", name,
-                e.slotArrays.empty() ? "(void)s; return 0;"
-                                     : "return slotCounts[s] * slotGenerations[s];");
-  os << formatv(
-      "\n/// Launches one run on the stream; the launch can be captured. Returns the cudaError_t.\n"
-      "extern \"C\" int {0}_launch(void *const *windows, void *const *slots, uint64_t *epochs,\n"
-      "    void *control, uint64_t timeoutNs, int64_t rank, void *stream) {{\n"
-      "  Arguments a{{};\n"
-      "  for (int w = 0; w < {1}; ++w)\n    for (int r = 0; r < {2}; ++r)\n"
-      "      a.windows[w][r] = static_cast<char *>(windows[w * {2} + r]);\n"
-      "  for (int s = 0; s < {3}; ++s)\n    for (int r = 0; r < {2}; ++r)\n"
-      "      a.slots[s][r] = static_cast<uint64_t *>(slots[s * {2} + r]);\n"
-      "  a.epochs = epochs;\n  a.guard = {{static_cast<Control *>(control), timeoutNs};\n"
-      "  a.rank = rank;\n"
-      "  cudaLaunchAttribute early{{};\n"
-      "  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-      "  early.val.programmaticStreamSerializationAllowed = 1;\n"
-      "  cudaLaunchConfig_t config{{};\n"
-      "  config.gridDim = dim3({4});\n  config.blockDim = dim3({5});\n"
-      "  config.stream = static_cast<cudaStream_t>(stream);\n"
-      "  config.attrs = &early;\n  config.numAttrs = 1;\n"
-      "  return cudaLaunchKernelEx(&config, kernel, a);\n}\n",
-      name, e.windows.size(), ranks, e.slotArrays.size(), blocks, options.threads);
+  kernel.name = name;
+  kernel.entry = name + "_kernel";
+  kernel.ranks = ranks;
+  kernel.blocks = blocks;
+  kernel.threads = options.threads;
+  for (ctran::WindowOp window : e.windows)
+    kernel.windows.push_back({window, bytesOf(window), int64_t(window.getGenerations())});
+  for (ctran::SlotsOp array : e.slotArrays)
+    kernel.slotWords.push_back(countOf(array) * int64_t(array.getGenerations()));
+  kernel.steps.assign(stepNames.begin(), stepNames.end());
 }
 
-LogicalResult Emitter::run(raw_ostream &os) {
+LogicalResult KernelEmitter::run(CudaKernel &kernel) {
   if (options.threads < 32 || options.threads > 1024 || options.threads % 32 || options.blocks < 1)
     return program.emitOpError("is to run in ")
            << options.blocks << " blocks of " << options.threads
            << " threads; a block has whole warps, at most 1024 threads, and there is at least one";
   if (failed(analyse()) || failed(emitBlock(program.getBody().front())))
     return failure();
-  print(os);
+  fill(kernel);
   return success();
 }
 
-LogicalResult mlir::ncclx::emitCuda(ctran::ProgramOp program, raw_ostream &os,
-                                    const CudaOptions &options) {
-  return Emitter(program, options).run(os);
+FailureOr<CudaKernel> mlir::ncclx::emitCudaKernel(ctran::ProgramOp program,
+                                                  const CudaOptions &options) {
+  CudaKernel kernel;
+  if (failed(KernelEmitter(program, options).run(kernel)))
+    return failure();
+  return kernel;
 }

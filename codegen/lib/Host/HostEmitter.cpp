@@ -292,7 +292,8 @@ int64_t HostEmitter::slotsIndex(ctran::SlotsOp slots) {
     int64_t count = 1;
     for (Attribute dim : slots.getDims())
       count *= cast<ctran::DimAttr>(dim).getSize();
-    plan.slots.push_back({slots.getSym().str(), count, int32_t(slots.getGenerations())});
+    plan.slots.push_back({slots.getSym().str(), count, int32_t(slots.getGenerations()),
+                          int64_t(slots.getWriters())});
   }
   return it->second;
 }
@@ -333,6 +334,9 @@ FailureOr<int64_t> HostEmitter::dtype(Operation *op, Type type) {
 //---------------------------------------------------------------------------------===//
 
 Value HostEmitter::call(StringRef name, ArrayRef<Value> arguments, Type result) {
+  std::string cuda;
+  if (target == HostTarget::Cuda && name.starts_with("ncclxrt_"))
+    name = cuda = ("ncclxrtCuda_" + name.drop_front(strlen("ncclxrt_"))).str();
   auto module = function->getParentOfType<ModuleOp>();
   auto declared = module.lookupSymbol<func::FuncOp>(name);
   if (!declared) {

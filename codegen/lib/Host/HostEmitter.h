@@ -37,13 +37,14 @@ struct Counter {
 
 class HostEmitter {
 public:
-  HostEmitter(OpBuilder &builder, ctran::ProgramOp program, HostPlan &plan)
-      : b(builder), program(program), plan(plan), loc(program.getLoc()) {}
+  HostEmitter(OpBuilder &builder, ctran::ProgramOp program, HostPlan &plan, HostTarget target)
+      : target(target), b(builder), program(program), plan(plan), loc(program.getLoc()) {}
 
   /// Starts the body of `function`: own rank, own coordinates, run number.
   void begin(func::FuncOp function);
   void setLocation(Location location) { loc = location; }
 
+  const HostTarget target;
   Value exec; ///< the handle every call takes
   Value run() { return runNumber; }
 

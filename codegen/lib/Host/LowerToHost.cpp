@@ -22,8 +22,8 @@ namespace {
 
 class Lowering {
 public:
-  Lowering(ctran::ProgramOp program, ModuleOp target)
-      : program(program), target(target), b(target.getContext()), e(b, program, plan) {}
+  Lowering(ctran::ProgramOp program, ModuleOp target, HostTarget of)
+      : program(program), target(target), b(target.getContext()), e(b, program, plan, of) {}
 
   FailureOr<HostPlan> run();
 
@@ -34,7 +34,7 @@ private:
   OpBuilder b;
   HostEmitter e;
   Value status;
-  DenseMap<Value, SmallVector<int64_t>> origins; ///< token -> nic lanes whose completion it is
+  DenseMap<Value, SmallVector<int64_t>> origins; ///< token -> lanes whose completion it is
 
   LogicalResult lowerBlock(Block &block);
   LogicalResult lowerFor(scf::ForOp loop);
@@ -44,7 +44,8 @@ private:
   LogicalResult lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane);
   LogicalResult lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane);
   LogicalResult lowerWait(ctran::WaitOp op, int64_t id, int64_t lane);
-  ArrayRef<int64_t> nicOrigins(Value token);
+  bool isLate(ctran::ScheduleOpInterface op);
+  ArrayRef<int64_t> originsOf(Value token);
   void call(StringRef name, ArrayRef<Value> arguments);
 };
 
@@ -54,15 +55,21 @@ void Lowering::call(StringRef name, ArrayRef<Value> arguments) {
   status = e.call(name, all, b.getI32Type());
 }
 
-/// A token of a nic copy reaches an op through loops and branches. Cycles through a loop's argument
-/// add nothing, so an entry is made before its sources are looked at.
-ArrayRef<int64_t> Lowering::nicOrigins(Value token) {
+/// Whether an op may be done later than its call returns.
+bool Lowering::isLate(ctran::ScheduleOpInterface op) {
+  return e.target == HostTarget::Cuda ||
+         (isa<ctran::CopyOp>(op.getOperation()) && op.getLaneKind() == ctran::LaneKind::NIC);
+}
+
+/// A token of such an op reaches another through loops and branches. Cycles through a loop's
+/// argument add nothing, so an entry is made before its sources are looked at.
+ArrayRef<int64_t> Lowering::originsOf(Value token) {
   auto [it, isNew] = origins.try_emplace(token);
   if (!isNew)
     return it->second;
   SmallVector<int64_t> lanes;
   auto from = [&](Value source) {
-    for (int64_t lane : SmallVector<int64_t>(nicOrigins(source)))
+    for (int64_t lane : SmallVector<int64_t>(originsOf(source)))
       if (!llvm::is_contained(lanes, lane))
         lanes.push_back(lane);
   };
@@ -79,10 +86,13 @@ ArrayRef<int64_t> Lowering::nicOrigins(Value token) {
     unsigned i = cast<OpResult>(token).getResultNumber();
     from(branch.thenYield().getOperand(i));
     from(branch.elseYield().getOperand(i));
-  } else if (auto copy = token.getDefiningOp<ctran::CopyOp>()) {
-    if (copy.getLane() == ctran::LaneKind::NIC)
-      if (FailureOr<int64_t> lane = e.lane(copy); succeeded(lane))
-        lanes.push_back(*lane);
+  } else if (isa_and_nonnull<ctran::SourceOp, ctran::SinkOp>(token.getDefiningOp())) {
+    // No code, but order.
+    for (Value after : token.getDefiningOp<ctran::ScheduleOpInterface>().getAfterTokens())
+      from(after);
+  } else if (auto op = token.getDefiningOp<ctran::ScheduleOpInterface>(); op && isLate(op)) {
+    if (FailureOr<int64_t> lane = e.lane(op); succeeded(lane))
+      lanes.push_back(*lane);
   }
   return origins[token] = lanes;
 }
@@ -236,13 +246,23 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
 }
 
 LogicalResult Lowering::lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane) {
+  if (!llvm::is_contained(plan.kernels, op.getCallee()))
+    plan.kernels.push_back(op.getCallee().str());
   SmallVector<Value> addresses;
   for (Value window : op.getArgs()) {
     auto declared = window.getDefiningOp<ctran::WindowOp>();
     if (!declared)
       return op.emitOpError("passes a view to its kernel; the host carrier passes whole windows");
-    addresses.push_back(
-        e.call("ncclxrt_address", {e.exec, e.constant(e.windowIndex(declared))}, b.getI64Type()));
+    Value index = e.constant(e.windowIndex(declared));
+    if (e.target == HostTarget::Cuda)
+      call("ncclxrt_argument", index);
+    else
+      addresses.push_back(e.call("ncclxrt_address", {e.exec, index}, b.getI64Type()));
+  }
+  if (e.target == HostTarget::Cuda) {
+    int64_t kernel = llvm::find(plan.kernels, op.getCallee()) - plan.kernels.begin();
+    call("ncclxrt_launch", {e.constant(id), e.constant(lane), e.constant(kernel)});
+    return success();
   }
   call("ncclxrt_compute_begin", {e.constant(id), e.constant(lane)});
   // A kernel has no status; it must not run when something before it failed.
@@ -255,8 +275,6 @@ LogicalResult Lowering::lowerCompute(ctran::ComputeOp op, int64_t id, int64_t la
     b.setInsertionPointToStart(&guarded.getThenRegion().front());
     e.call(op.getCallee(), addresses, Type());
   }
-  if (!llvm::is_contained(plan.kernels, op.getCallee()))
-    plan.kernels.push_back(op.getCallee().str());
   call("ncclxrt_compute_end", {e.constant(id), e.constant(lane)});
   return success();
 }
@@ -287,11 +305,14 @@ LogicalResult Lowering::lowerLaneOp(ctran::ScheduleOpInterface op) {
   int64_t id = e.opIndex(op);
   SmallVector<int64_t> pending;
   for (Value token : op.getAfterTokens())
-    for (int64_t nic : nicOrigins(token))
-      if (!llvm::is_contained(pending, nic))
-        pending.push_back(nic);
-  for (int64_t nic : pending)
-    call("ncclxrt_complete", {e.constant(id), e.constant(nic)});
+    for (int64_t late : originsOf(token))
+      if (!llvm::is_contained(pending, late))
+        pending.push_back(late);
+  for (int64_t late : pending)
+    if (e.target == HostTarget::Host)
+      call("ncclxrt_complete", {e.constant(id), e.constant(late)});
+    else if (late != *lane) // a stream is in order by itself
+      call("ncclxrt_order", {e.constant(id), e.constant(*lane), e.constant(late)});
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](ctran::CopyOp copy) { return lowerCopy(copy, id, *lane); })
       .Case([&](ctran::ReduceOp reduce) { return lowerReduce(reduce, id, *lane); })
@@ -347,8 +368,8 @@ FailureOr<HostPlan> Lowering::run() {
   status = arith::ConstantOp::create(b, program.getLoc(), b.getI32IntegerAttr(0));
   if (failed(lowerBlock(program.getBody().front())))
     return failure();
-  for (auto [i, lane] : llvm::enumerate(plan.lanes))
-    if (lane.kind == ctran::LaneKind::NIC)
+  for (auto [i, lane] : llvm::enumerate(plan.lanes)) // on a GPU a run ends when all lanes have
+    if (lane.kind == ctran::LaneKind::NIC && e.target == HostTarget::Host)
       call("ncclxrt_complete", {e.constant(e.exitIndex()), e.constant(i)});
   func::ReturnOp::create(b, program.getLoc(), status);
   if (auto module = program->getParentOfType<ModuleOp>())
@@ -378,6 +399,7 @@ uint64_t HostPlan::scratchBytes() const {
   return bytes;
 }
 
-FailureOr<HostPlan> mlir::ncclx::lowerToHost(ctran::ProgramOp program, ModuleOp target) {
-  return Lowering(program, target).run();
+FailureOr<HostPlan> mlir::ncclx::lowerToHost(ctran::ProgramOp program, ModuleOp target,
+                                             HostTarget of) {
+  return Lowering(program, target, of).run();
 }

@@ -6,11 +6,12 @@
 using namespace mlir::ncclx;
 using namespace mlir::ctran::machine;
 
-// A copy with its flag took 2.8 us and an empty kernel 0.57 us, captured, on H200. How the 2.8 us divide
-// among copy, signal and wait was not measured: this division is assumed.
+// A copy with its flag took 2.8 us and an empty kernel 0.57 us, captured, on H200. How the 2.8 us
+// divide among copy, signal and wait was not measured: this division is assumed.
 LaneCosts LaneCosts::gpu() { return {1.5e-6, 0.5e-6, 0.5e-6, 0.6e-6, 0}; }
-// One call of the runtime: argument checks and a trace event. Assumed, not measured.
-LaneCosts LaneCosts::host() { return {0.2e-6, 0.1e-6, 0.1e-6, 0.2e-6, 0}; }
+// A call of the runtime, and how long a core takes to come round among ranks that wait by yielding:
+// from collectives of 8 bytes over 1, 2, 4 and 8 ranks on 2 cores of an AMD EPYC, 2026-11-30.
+LaneCosts LaneCosts::host() { return {0.03e-6, 0.02e-6, 0.02e-6, 0.08e-6, 0, 6e-6}; }
 
 TopologyCost::TopologyCost(const topology::Topology &topology, topology::Rate rate)
     : topology(topology), theRate(rate), model(topology, rate) {
@@ -18,6 +19,10 @@ TopologyCost::TopologyCost(const topology::Topology &topology, topology::Rate ra
     capacities.push_back(resource.capacity.toDouble());
   bool gpus = topology.numRanks() > 0 && topology.rankNode(0).kind == topology::NodeKind::gpu;
   costs = gpus ? LaneCosts::gpu() : LaneCosts::host();
+  double cores = 0, ranks = double(topology.numRanks());
+  for (const topology::Host &host : topology.hosts)
+    cores += double(host.cores);
+  costs.handover *= cores > 0 ? std::max(0.0, ranks / cores - 1) : 0;
 }
 
 unsigned TopologyCost::numResources() const { return capacities.size(); }
@@ -60,7 +65,10 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
   if (topology.rankNode(query.rank).kind == topology::NodeKind::process && cost.maxRate > 0 &&
       cost.maxRate < std::numeric_limits<double>::infinity())
     cost.uses.push_back({rank.compute, 1 / cost.maxRate});
-  // A serial lane waits for the flight of its last byte; a nic's op is complete before.
+  // A serial lane waits for the flight of its last byte; a nic's op is complete before. A process
+  // stores and goes on: the flight is the signal's.
+  if (topology.rankNode(query.rank).kind == topology::NodeKind::process)
+    cost.landing = 0;
   if (!isIssueLane(query.op->lane.kind)) {
     cost.after = cost.landing;
     cost.landing = 0;
@@ -127,7 +135,7 @@ Cost TopologyCost::signal(const OpCostQuery &query) const {
   Cost cost;
   cost.before = costs.signal;
   if (query.signalled >= 0)
-    cost.landing = latency(query.rank, query.signalled);
+    cost.landing = latency(query.rank, query.signalled) + costs.handover;
   return cost;
 }
 

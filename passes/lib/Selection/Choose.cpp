@@ -1,5 +1,6 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/Selection/Selection.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -9,14 +10,18 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
-/// The bound of `op`, of `bytes`, for the group of rank 0.
+static SmallVector<int64_t> firstGroup(CollectiveOpInterface op) {
+  return lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+}
+
+/// The bound of `op`, of `bytes`, for its first group.
 static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
                                                    const SelectionTarget &target) {
   auto kind = topology::parseCollective(op->getName().stripDialect());
   if (!kind || op.getDataflow().counts)
     return std::nullopt;
   std::vector<unsigned> group;
-  for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+  for (int64_t rank : firstGroup(op))
     group.push_back(unsigned(rank));
   topology::BoundQuery query;
   query.collective = *kind;
@@ -31,7 +36,7 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
 
 static bool hasTrees(CollectiveOpInterface op, const SelectionTarget &target) {
   std::vector<unsigned> group;
-  for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+  for (int64_t rank : firstGroup(op))
     group.push_back(unsigned(rank));
   if (!target.trees ||
       llvm::any_of(group, [&](unsigned r) { return r >= target.trees->numRanks(); }))
@@ -39,23 +44,27 @@ static bool hasTrees(CollectiveOpInterface op, const SelectionTarget &target) {
   return target.trees->pack(group, /*inward=*/op.isReduction());
 }
 
-/// Hosts of the group of rank 0.
+/// Hosts of its first group.
 static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
   std::set<int> hosts;
-  for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+  for (int64_t rank : firstGroup(op))
     hosts.insert(target.topology->rankNode(unsigned(rank)).host);
   return int64_t(hosts.size());
 }
 
 FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, const SelectionTarget &target,
                                       std::optional<int64_t> bytes) {
+  FailureOr<ProgramGrid> grid = ProgramGrid::of(op->getParentOfType<FunctionOpInterface>());
+  if (failed(grid))
+    return failure();
+  size_t axes = grid->axesOf(op).size();
   Choice choice;
   choice.bytes = bytes.value_or(op.getPayloadBytes());
   std::optional<Algorithm> fastest;
   double best = 0;
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
-    if (std::optional<std::string> why = whyNot(op, candidate.algorithm)) {
+    if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
       candidate.refused = *why;
     } else if (candidate.algorithm == Algorithm::Trees && !hasTrees(op, target)) {
       candidate.refused = target.trees ? "no trees reach every member" : "trees are not considered";

@@ -2,6 +2,7 @@
 #include "ReadTarget.h"
 
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Conversion/ProgramGrid.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringMap.h"
@@ -20,6 +21,22 @@ static void setOrder(CollectiveOpInterface op) {
   if (!op.isReduction() || order.getValue() != ReductionOrder::Any)
     return;
   op->setAttr("order", ReductionOrderAttr::get(op->getContext(), orderOf(*op.getAlgorithm())));
+}
+
+/// The compiler does not know in which order a written schedule reduces: of `any` there must be one
+/// result.
+static LogicalResult setOrderOfSchedule(CollectiveOpInterface op) {
+  auto order = op->getAttrOfType<ReductionOrderAttr>("order");
+  if (!op.isReduction() || order.getValue() != ReductionOrder::Any)
+    return success();
+  auto kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+  bool oneResult = isa<IntegerType>(op.getElementType()) || kind == ReductionKind::Min ||
+                   kind == ReductionKind::Max;
+  if (!oneResult)
+    return op->emitOpError("names a schedule and reduces floats in `any` order, expected the order "
+                           "that the schedule has: rank, ring or tree");
+  op->setAttr("order", ReductionOrderAttr::get(op->getContext(), ReductionOrder::Rank));
+  return success();
 }
 
 std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
@@ -51,16 +68,27 @@ static std::string numbersOf(const Choice &choice) {
 
 LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarget &target) {
   llvm::StringMap<Choice> known;
+  llvm::DenseMap<Operation *, ProgramGrid> grids;
   WalkResult walked = module.walk([&](CollectiveOpInterface op) {
+    auto function = op->getParentOfType<FunctionOpInterface>();
+    if (!grids.contains(function)) {
+      FailureOr<ProgramGrid> grid = ProgramGrid::of(function);
+      if (failed(grid))
+        return WalkResult::interrupt();
+      grids.insert({function, std::move(*grid)});
+    }
+    size_t axes = grids.at(function).axesOf(op).size();
+    if (getSchedule(op))
+      return failed(setOrderOfSchedule(op)) ? WalkResult::interrupt() : WalkResult::advance();
     if (op.getAlgorithm()) {
-      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm())) {
+      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm(), axes)) {
         op->emitOpError("asks for ") << stringifyAlgorithm(*op.getAlgorithm()) << ", but " << *why;
         return WalkResult::interrupt();
       }
       setOrder(op);
       return WalkResult::advance();
     }
-    std::string key = timingKey(op);
+    std::string key = timingKey(op) + std::to_string(axes);
     auto it = known.find(key);
     if (it == known.end()) {
       FailureOr<Choice> found = choose(op, target);

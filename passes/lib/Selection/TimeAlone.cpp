@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -26,14 +27,30 @@ static SmallVector<Type> flatTypes(CollectiveOpInterface op, int64_t bytes) {
   return {MemRefType::get({in}, element), MemRefType::get({out}, element)};
 }
 
+static constexpr StringLiteral aloneName = "ncclx.alone";
+
+/// Copies a schedule, and the kernels that it calls.
+static void cloneSchedule(OpBuilder &b, ctran::ProgramOp program) {
+  llvm::SetVector<Operation *> kernels;
+  program.walk([&](ctran::ComputeOp compute) {
+    if (Operation *kernel = SymbolTable::lookupNearestSymbolFrom(program, compute.getCalleeAttr()))
+      kernels.insert(kernel);
+  });
+  for (Operation *kernel : kernels)
+    b.clone(*kernel);
+  b.clone(*program);
+}
+
 /// A module with one function that executes a memref form of `op` on its arguments, which are of
 /// `bytes` where that is given.
-static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, Algorithm algorithm,
+static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                                      std::optional<int64_t> bytes) {
   OpBuilder b(op->getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(op.getLoc());
   b.setInsertionPointToStart(module->getBody());
   b.clone(*lookupGrid(op));
+  if (ctran::ProgramOp program = getSchedule(op); program && !algorithm)
+    cloneSchedule(b, program);
   auto buffer = [](ShapedType type) -> Type {
     return MemRefType::get(type.getShape(), type.getElementType());
   };
@@ -41,7 +58,7 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, Algorithm algorit
       bytes ? flatTypes(op, *bytes)
             : SmallVector<Type>{buffer(op.getInputType()), buffer(op.getOutputType())};
   auto function =
-      func::FuncOp::create(b, op.getLoc(), "alone", b.getFunctionType(types[0], types[1]));
+      func::FuncOp::create(b, op.getLoc(), aloneName, b.getFunctionType(types[0], types[1]));
   b.setInsertionPointToStart(function.addEntryBlock());
   Value out = memref::AllocOp::create(b, op.getLoc(), cast<MemRefType>(types[1]));
   OperationState state(op.getLoc(), op->getName(), {function.getArgument(0), out}, TypeRange());
@@ -54,14 +71,18 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, Algorithm algorit
   }
   state.addAttribute("resultSegmentSizes", b.getDenseI32ArrayAttr({0, 0}));
   auto alone = cast<CollectiveOpInterface>(b.create(state));
-  alone.setAlgorithm(algorithm);
+  if (algorithm) {
+    alone.setAlgorithm(*algorithm);
+    alone->removeAttr(NCCLXDialect::getScheduleAttrName());
+  }
   if (alone.isReduction())
     alone->setAttr("order", ReductionOrderAttr::get(b.getContext(), ReductionOrder::Any));
   func::ReturnOp::create(b, op.getLoc(), out);
   return module;
 }
 
-FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op, Algorithm algorithm,
+FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op,
+                                         std::optional<Algorithm> algorithm,
                                          const SelectionTarget &target,
                                          std::optional<int64_t> bytes) {
   if (!op.getInputType().hasStaticShape() || !op.getOutputType().hasStaticShape())
@@ -78,7 +99,7 @@ FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op, Algorithm alg
   pm.addPass(createConvertNCCLXToCTran(options, target.trees));
   if (failed(pm.run(*module)))
     return failure();
-  auto program = *module->getOps<ctran::ProgramOp>().begin();
+  auto program = module->lookupSymbol<ctran::ProgramOp>(aloneName);
   FailureOr<std::unique_ptr<ctran::machine::Schedule>> schedule = ctran::readSchedule(program);
   if (failed(schedule))
     return failure();

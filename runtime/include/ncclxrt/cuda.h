@@ -33,8 +33,14 @@ typedef struct ncclxrtCudaConfig {
   int64_t timeout_ms; /**< Longest that a wait may take. 0: 30000. */
   ncclxrtAllgather_t allgather;
   void *context;
+  const char *driver; /**< Library with the driver's functions. NULL: libcuda.so.1. */
 } ncclxrtCudaConfig_t;
-#define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0}
+#define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0, 0}
+
+/** How many GPUs there are, and of the first the compute capability (90 is 9.0) and the name, cut
+ * to `size`. `driver` as in ncclxrtCudaConfig_t. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDevices(const char *driver, int32_t *count,
+                                                  int32_t *architecture, char *name, size_t size);
 
 /** Joins. Collective: every GPU must reach every other by load and store. On failure *comm is NULL.
  */
@@ -86,6 +92,130 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaQuery(ncclxrtCudaComm_t comm);
 /** The sentence of the first error; with NULL that of this thread's last failed ncclxrtCudaInit.
  *  Belongs to the calling thread until its next call. Any thread. */
 NCCLXRT_EXPORT const char *ncclxrtCudaLastError(ncclxrtCudaComm_t comm);
+
+/** For callers that bring nothing of CUDA's: a stream, given back by ncclxrtCudaDestroy; a copy
+ *  between any two places of host and devices; the end of all that a stream holds, and then what
+ *  ncclxrtCudaQuery says. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaStream(ncclxrtCudaComm_t comm, void **stream);
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCopy(ncclxrtCudaComm_t comm, void *stream, void *to,
+                                               const void *from, size_t bytes);
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaSynchronize(ncclxrtCudaComm_t comm, void *stream);
+
+/* ------------------------------------------------------------------ programs on streams
+ *
+ * A compiled program (ncclxrt/abi.h, group B, here under the names ncclxrtCuda_*) enqueues instead
+ * of doing: each lane is a stream, copies are those of the copy engines, signals and waits are
+ * stream memory operations, reductions and computations kernels. No host thread is on the path.
+ * Kernels are loaded when the plan is prepared; the process sets CUDA_MODULE_LOADING=EAGER before
+ * its first call of CUDA, and CUDA_DEVICE_MAX_CONNECTIONS to 32: a stream that waits must not share
+ * a queue of the hardware with one that it waits for.
+ */
+
+typedef struct ncclxrtCudaPlan *ncclxrtCudaPlan_t; /**< A program of one rank on one GPU. */
+
+/** An entry of the plan's module, which takes so many addresses and, if it wants scratch memory,
+ * the address of that. */
+typedef struct ncclxrtCudaKernelDesc {
+  const char *name;
+  int32_t blocks, threads;
+  int32_t num_arguments;
+  int32_t reserved; /**< 0. */
+  uint64_t scratch_bytes;
+} ncclxrtCudaKernelDesc_t;
+
+typedef struct ncclxrtCudaPlanDesc {
+  size_t struct_size;
+  const ncclxrtPlanDesc_t *plan; /**< Its trace_capacity has no effect. */
+  const int64_t *slot_writers;   /**< Of each of its slot arrays: ranks that raise one counter. */
+  void *const *memory;           /**< Of each of its windows: the caller's memory, as for
+                                      ncclxrtCudaWindow, or NULL; NULL: all are allocated. */
+  const char *module;            /**< PTX with the kernels; NULL without. */
+  const ncclxrtCudaKernelDesc_t *kernels;
+  size_t num_kernels;
+  int32_t one_stream;  /**< Not 0: all lanes on one stream; the program's serial form must hold. */
+  int32_t reserved;    /**< 0. */
+  const char *cache;   /**< Folder of compiled kernels of the runtime; NULL: none. */
+  const char *nvrtc;   /**< Library that compiles them; NULL: libnvrtc.so of CUDA 13 or 12. */
+  const char *headers; /**< The toolkit's; NULL: /usr/local/cuda/include. */
+} ncclxrtCudaPlanDesc_t;
+#define NCCLXRT_CUDA_PLAN_DESC_INIT {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/** Makes windows and counters, checks the program by calling it once with nothing enqueued, and
+ *  loads its kernels. Collective; an error of one rank is one of all. The memory is the
+ *  communicator's. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanPrepare(ncclxrtCudaComm_t comm,
+                                                      const ncclxrtCudaPlanDesc_t *desc,
+                                                      ncclxrtProgram_t program,
+                                                      ncclxrtCudaPlan_t *plan);
+/** This rank's device memory of one generation of a window. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, size_t window,
+                                                     int32_t generation, void **data,
+                                                     size_t *bytes);
+/** Enqueues one run behind what the stream holds, and the stream behind the run; with a deadline
+ *  (ncclxrtCudaWatch). Refused while the stream is captured: counters carry the run's number. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream);
+/** When its last run is done. NULL is a no-op. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan);
+
+/** A program as one kernel (ncclx-translate --ctran-to-cuda without its launcher): device code
+ * whose entry takes one struct of 64-bit words: the address of each window at each rank, of each
+ * array of counters at each rank (an array that there is none of has one entry), of a word a block,
+ * the guard, and the rank. */
+typedef struct ncclxrtCudaKernelPlanDesc {
+  size_t struct_size;
+  const char *name;
+  const char *source;
+  const char *entry;
+  int32_t blocks, threads;
+  const uint64_t *windows; /**< Bytes of each, all generations. */
+  void *const *memory;     /**< As in ncclxrtCudaPlanDesc_t. */
+  size_t num_windows;
+  const uint64_t *slots; /**< Words of each array, all generations. */
+  size_t num_slots;
+  const char *cache, *nvrtc, *headers; /**< As in ncclxrtCudaPlanDesc_t. */
+} ncclxrtCudaKernelPlanDesc_t;
+#define NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT                                                         \
+  {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/** Makes windows and counters, compiles and loads the kernel. Collective, and compared between
+ * ranks. Refused where the blocks of all ranks that share a GPU would not fit on it at once, since
+ * they wait for each other. The plan is used as one of ncclxrtCudaPlanPrepare; a run is one launch,
+ *  which can be captured, and its waits have deadlines of their own. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaKernelPrepare(ncclxrtCudaComm_t comm,
+                                                        const ncclxrtCudaKernelPlanDesc_t *desc,
+                                                        ncclxrtCudaPlan_t *plan);
+
+/** Group B: as the functions of ncclxrt/abi.h without `Cuda`. */
+NCCLXRT_EXPORT int64_t ncclxrtCuda_rank(int64_t exec);
+NCCLXRT_EXPORT int64_t ncclxrtCuda_run(int64_t exec);
+NCCLXRT_EXPORT int32_t ncclxrtCuda_copy(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                        int64_t dst_window, int64_t dst_peer, int64_t dst_offset,
+                                        int64_t dst_rows, int64_t dst_stride, int64_t dst_row_bytes,
+                                        int64_t src_window, int64_t src_peer, int64_t src_offset,
+                                        int64_t src_rows, int64_t src_stride, int64_t src_row_bytes,
+                                        int64_t notify_slots, int64_t notify_peer,
+                                        int64_t notify_index);
+/** Floats of less than 32 bits are added in f32, all else in itself; a sum is scaled or divided. */
+NCCLXRT_EXPORT int32_t ncclxrtCuda_reduce(
+    int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind, int64_t dtype,
+    int64_t acc_dtype, int64_t scale, int64_t divisor, int64_t dst_window, int64_t dst_peer,
+    int64_t dst_offset, int64_t dst_rows, int64_t dst_stride, int64_t dst_row_bytes,
+    int64_t a_window, int64_t a_peer, int64_t a_offset, int64_t a_rows, int64_t a_stride,
+    int64_t a_row_bytes, int64_t count, int64_t a_step, int64_t b_window, int64_t b_peer,
+    int64_t b_offset, int64_t b_rows, int64_t b_stride, int64_t b_row_bytes);
+NCCLXRT_EXPORT int32_t ncclxrtCuda_signal(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                          int64_t slots, int64_t peer, int64_t index);
+NCCLXRT_EXPORT int32_t ncclxrtCuda_wait(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                        int64_t slots, int64_t index, int64_t count, int64_t value);
+NCCLXRT_EXPORT int32_t ncclxrtCuda_flush(int32_t status, int64_t exec, int64_t op, int64_t lane);
+/** The lane's next op comes after all that `other` has been given. */
+NCCLXRT_EXPORT int32_t ncclxrtCuda_order(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                         int64_t other);
+/** The next launch's next argument: the own memory of a window, of this run. */
+NCCLXRT_EXPORT int32_t ncclxrtCuda_argument(int32_t status, int64_t exec, int64_t window);
+/** Launches a kernel of the plan. */
+NCCLXRT_EXPORT int32_t ncclxrtCuda_launch(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                          int64_t kernel);
 
 #ifdef __cplusplus
 } /* extern "C" */

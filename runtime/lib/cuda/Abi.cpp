@@ -10,11 +10,37 @@ struct ncclxrtCudaComm : cuda::Comm {
   using Comm::Comm;
 };
 
+cuda::Comm &cuda::commOf(ncclxrtCudaComm_t comm) { return *comm; }
+
 static thread_local std::string lastInitError, lastErrorText;
 
 static ncclxrtResult_t refuse(const char *call) {
   lastInitError = std::string(call) + " was given no communicator or no place for its result";
   return ncclxrtInvalidArgument;
+}
+
+ncclxrtResult_t ncclxrtCudaDevices(const char *driver, int32_t *count, int32_t *architecture,
+                                   char *name, size_t size) {
+  if (!count || !architecture || !name || !size)
+    return refuse("ncclxrtCudaDevices");
+  const cuda::Driver *loaded = cuda::Driver::load(driver, lastInitError);
+  if (!loaded)
+    return ncclxrtUnsupported;
+  int device = 0, major = 0, minor = 0;
+  int result = loaded->deviceCount(count);
+  *architecture = 0;
+  *name = 0;
+  if (result == cuda::success && *count > 0) {
+    result = loaded->deviceGet(&device, 0);
+    loaded->deviceAttribute(&major, cuda::capabilityMajor, device);
+    loaded->deviceAttribute(&minor, cuda::capabilityMinor, device);
+    loaded->deviceName(name, int(size), device);
+    *architecture = major * 10 + minor;
+  }
+  if (result == cuda::success)
+    return ncclxrtSuccess;
+  lastInitError = "the GPUs cannot be counted: " + loaded->text(result);
+  return ncclxrtSystemError;
 }
 
 ncclxrtResult_t ncclxrtCudaInit(const ncclxrtCudaConfig_t *config, ncclxrtCudaComm_t *comm) {
@@ -66,20 +92,39 @@ ncclxrtResult_t ncclxrtCudaGuard(ncclxrtCudaComm_t comm, void **control, uint64_
 }
 
 ncclxrtResult_t ncclxrtCudaSignal(ncclxrtCudaComm_t comm, void *stream, uint32_t *slot) {
-  return comm && slot ? comm->remember(comm->signal(static_cast<cudaStream_t>(stream), slot))
+  return comm && slot ? comm->remember(comm->signal(static_cast<cuda::Stream>(stream), slot))
                       : refuse("ncclxrtCudaSignal");
 }
 
 ncclxrtResult_t ncclxrtCudaWait(ncclxrtCudaComm_t comm, void *stream, uint32_t *slot,
                                 uint32_t value, int32_t consume) {
-  return comm && slot ? comm->remember(comm->wait(static_cast<cudaStream_t>(stream), slot, value,
+  return comm && slot ? comm->remember(comm->wait(static_cast<cuda::Stream>(stream), slot, value,
                                                   consume != 0))
                       : refuse("ncclxrtCudaWait");
 }
 
 ncclxrtResult_t ncclxrtCudaWatch(ncclxrtCudaComm_t comm, void *stream) {
-  return comm ? comm->remember(comm->watch(static_cast<cudaStream_t>(stream)))
+  return comm ? comm->remember(comm->watch(static_cast<cuda::Stream>(stream)))
               : refuse("ncclxrtCudaWatch");
+}
+
+ncclxrtResult_t ncclxrtCudaStream(ncclxrtCudaComm_t comm, void **stream) {
+  return comm && stream ? comm->remember(comm->makeStream(stream)) : refuse("ncclxrtCudaStream");
+}
+
+ncclxrtResult_t ncclxrtCudaCopy(ncclxrtCudaComm_t comm, void *stream, void *to, const void *from,
+                                size_t bytes) {
+  if (!comm)
+    return refuse("ncclxrtCudaCopy");
+  return comm->remember(comm->copy(static_cast<cuda::Stream>(stream), to, from, bytes));
+}
+
+ncclxrtResult_t ncclxrtCudaSynchronize(ncclxrtCudaComm_t comm, void *stream) {
+  if (!comm)
+    return refuse("ncclxrtCudaSynchronize");
+  if (Status s = comm->synchronize(static_cast<cuda::Stream>(stream)); !s.ok())
+    return comm->remember(s);
+  return comm->query().code();
 }
 
 ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const char *reason) {

@@ -4,44 +4,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <cuda.h>
 
 using namespace ncclxrt;
 using namespace ncclxrt::cuda;
 
-Status Driver::load(int rank) {
-  auto find = [&](const char *name, auto &function) -> Status {
-    void *address = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    cudaError_t result =
-        cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found);
-    if (result != cudaSuccess || found != cudaDriverEntryPointSuccess)
-      return error(ncclxrtUnsupported, "the driver has no {} (rank={})", name, rank);
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
+Status Comm::call(int result, const char *what) const {
+  if (result == success)
     return {};
-  };
-  if (Status s = find("cuStreamWaitValue32", waitValue32); !s.ok())
-    return s;
-  if (Status s = find("cuStreamWriteValue32", writeValue32); !s.ok())
-    return s;
-  return find("cuMemGetAddressRange", addressRange);
-}
-
-Status Comm::call(cudaError_t result, const char *what) const {
-  if (result == cudaSuccess)
-    return {};
-  cudaGetLastError(); // or the next call of anybody reports it again
-  ncclxrtResult_t code =
-      result == cudaErrorMemoryAllocation ? ncclxrtOutOfMemory : ncclxrtSystemError;
-  return error(code, "{} failed: {} (rank={}, device={})", what, cudaGetErrorString(result),
-               config.rank, config.device);
-}
-
-Status Comm::callDriver(int result, const char *what) const {
-  if (result == CUDA_SUCCESS)
-    return {};
-  return error(ncclxrtSystemError, "{} failed: CUresult {} (rank={}, device={})", what, result,
-               config.rank, config.device);
+  return error(result == outOfMemory ? ncclxrtOutOfMemory : ncclxrtSystemError,
+               "{} failed: {} (rank={}, device={})", what, driver->text(result), config.rank,
+               config.device);
 }
 
 Status Comm::exchange(const void *mine, size_t bytes, void *all, const char *what) {
@@ -56,7 +28,7 @@ struct Handle {
   int64_t process;
   int32_t device, ok;
   uint64_t address, offset, bytes;
-  cudaIpcMemHandle_t ipc;
+  IpcHandle ipc;
 };
 } // namespace
 
@@ -69,31 +41,49 @@ Status Comm::init() {
                  config.timeout_ms, config.rank);
   if (config.timeout_ms == 0)
     config.timeout_ms = 30000;
-  if (Status s = call(cudaSetDevice(config.device), "cudaSetDevice"); !s.ok())
+  std::string why;
+  driver = Driver::load(config.driver, why);
+  if (!driver)
+    return error(ncclxrtUnsupported, "{} (rank={})", why, config.rank);
+  int count = 0, major = 0, minor = 0, wide = 0;
+  if (Status s = call(driver->deviceCount(&count), "cuDeviceGetCount"); !s.ok())
     return s;
-  if (Status s = driver.load(config.rank); !s.ok())
+  if (config.device < 0 || config.device >= count)
+    return error(ncclxrtInvalidArgument, "rank {} is to use GPU {}, but there are {}", config.rank,
+                 config.device, count);
+  if (Status s = call(driver->deviceGet(&device, config.device), "cuDeviceGet"); !s.ok())
+    return s;
+  driver->deviceAttribute(&major, capabilityMajor, device);
+  driver->deviceAttribute(&minor, capabilityMinor, device);
+  driver->deviceAttribute(&wide, has64BitStreamOps, device);
+  capability = major * 10 + minor;
+  if (!wide)
+    return error(ncclxrtUnsupported, "GPU {} has no stream operations of 64 bits (rank={})",
+                 config.device, config.rank);
+  if (Status s = call(driver->retainContext(&context, device), "cuDevicePrimaryCtxRetain"); !s.ok())
+    return s;
+  if (Status s = enter(); !s.ok())
     return s;
   void *block = nullptr;
-  if (Status s = call(cudaHostAlloc(&block, sizeof(device::Control), cudaHostAllocMapped),
-                      "cudaHostAlloc");
+  Address at = 0;
+  if (Status s =
+          call(driver->allocateHost(&block, sizeof(device::Control), mappedHost), "cuMemHostAlloc");
       !s.ok())
     return s;
   control = static_cast<device::Control *>(block);
   std::memset(block, 0, sizeof(device::Control));
-  if (Status s = call(cudaHostGetDevicePointer(&block, control, 0), "cudaHostGetDevicePointer");
-      !s.ok())
+  if (Status s = call(driver->hostAddress(&at, control, 0), "cuMemHostGetDevicePointer"); !s.ok())
     return s;
-  device = static_cast<device::Control *>(block);
+  mapped = reinterpret_cast<device::Control *>(at);
   block = nullptr;
-  if (Status s =
-          call(cudaHostAlloc(&block, releaseChunk * 4, cudaHostAllocDefault), "cudaHostAlloc");
+  if (Status s = call(driver->allocateHost(&block, releaseChunk * 12, 0), "cuMemHostAlloc");
       !s.ok())
     return s;
-  releaseValues = static_cast<uint32_t *>(block);
+  releaseCounts = static_cast<uint64_t *>(block);
+  releaseValues = reinterpret_cast<uint32_t *>(releaseCounts + releaseChunk);
+  std::fill_n(releaseCounts, releaseChunk, device::abortCount);
   std::fill_n(releaseValues, releaseChunk, device::abortValue);
-  if (Status s = call(cudaStreamCreateWithFlags(&releaseStream, cudaStreamNonBlocking),
-                      "cudaStreamCreateWithFlags");
-      !s.ok())
+  if (Status s = call(driver->createStream(&releaseStream, nonBlocking), "cuStreamCreate"); !s.ok())
     return s;
   watchdog = std::thread([this] { guardLoop(); });
   return {};
@@ -103,53 +93,76 @@ Comm::~Comm() {
   leaving = true;
   if (watchdog.joinable())
     watchdog.join();
-  cudaSetDevice(config.device);
+  if (!context)
+    return;
+  (void)enter();
+  for (Stream stream : streams)
+    driver->destroyStream(stream);
   for (Deadline &d : deadlines)
-    cudaEventDestroy(d.event);
-  for (cudaEvent_t event : freeEvents)
-    cudaEventDestroy(event);
+    driver->destroyEvent(d.event);
+  for (Event event : freeEvents)
+    driver->destroyEvent(event);
   for (auto it = memory.rbegin(); it != memory.rend(); ++it)
-    it->imported ? cudaIpcCloseMemHandle(it->memory) : cudaFree(it->memory);
+    it->imported ? driver->ipcClose(it->memory) : driver->free(it->memory);
   if (releaseStream)
-    cudaStreamDestroy(releaseStream);
-  cudaFreeHost(releaseValues);
-  cudaFreeHost(control);
-  cudaGetLastError();
+    driver->destroyStream(releaseStream);
+  if (releaseCounts)
+    driver->freeHost(releaseCounts);
+  if (control)
+    driver->freeHost(control);
+  driver->releaseContext(device);
 }
 
 //===--- memory ---------------------------------------------------------------------------===//
 
+/// Threads of one process use each other's pointers, once their contexts may.
+Status Comm::reach(int other) {
+  int peer = 0, can = 0;
+  Context there = nullptr;
+  if (Status s = call(driver->deviceGet(&peer, other), "cuDeviceGet"); !s.ok())
+    return s;
+  driver->canAccessPeer(&can, device, peer);
+  if (!can)
+    return error(ncclxrtUnsupported, "GPU {} of rank {} cannot reach GPU {} by load and store",
+                 config.device, config.rank, other);
+  if (Status s = call(driver->retainContext(&there, peer), "cuDevicePrimaryCtxRetain"); !s.ok())
+    return s;
+  int result = driver->enablePeer(there, 0);
+  driver->releaseContext(peer); // its own rank holds it
+  return result == alreadyEnabled ? Status() : call(result, "cuCtxEnablePeerAccess");
+}
+
 Status Comm::window(void *own, size_t bytes, void **peers) {
   Handle mine{};
-  Status local = call(cudaSetDevice(config.device), "cudaSetDevice");
+  Status local = enter();
   if (local.ok() && !own) {
-    local = call(cudaMalloc(&own, std::max<size_t>(bytes, 1)), "cudaMalloc");
+    Address made = 0;
+    local = call(driver->allocate(&made, std::max<size_t>(bytes, 1)), "cuMemAlloc");
     if (local.ok()) {
-      memory.push_back({own, false});
-      local = call(cudaMemset(own, 0, std::max<size_t>(bytes, 1)), "cudaMemset");
+      memory.push_back({made, false});
+      own = reinterpret_cast<void *>(made);
+      local =
+          call(driver->fill(made, 0, std::max<size_t>(bytes, 1), releaseStream), "cuMemsetD8Async");
     }
     if (local.ok())
-      local = call(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      local = call(driver->synchronize(releaseStream), "cuStreamSynchronize");
   }
   mine.process = ::getpid();
   mine.device = config.device;
   mine.address = reinterpret_cast<uint64_t>(own);
   mine.bytes = bytes;
   if (local.ok()) {
-    unsigned long long base = 0;
+    Address base = 0;
     size_t size = 0;
-    local = callDriver(driver.addressRange(&base, &size, mine.address), "cuMemGetAddressRange");
+    local = call(driver->addressRange(&base, &size, mine.address), "cuMemGetAddressRange");
     mine.offset = mine.address - base;
     if (local.ok() && mine.offset + bytes > size)
       local = error(ncclxrtInvalidArgument,
                     "a window of {} bytes ends {} bytes behind its allocation (rank={})", bytes,
                     mine.offset + bytes - size, config.rank);
     // Memory that cannot be shared with processes still serves the threads of this one.
-    if (local.ok() &&
-        cudaIpcGetMemHandle(&mine.ipc, reinterpret_cast<void *>(base)) != cudaSuccess) {
-      cudaGetLastError();
+    if (local.ok() && driver->ipcHandle(&mine.ipc, base) != success)
       mine.ipc = {};
-    }
   }
   mine.ok = local.ok();
   std::vector<Handle> all(config.nranks);
@@ -173,34 +186,23 @@ Status Comm::window(void *own, size_t bytes, void **peers) {
     }
     if (peer.process == mine.process) {
       if (peer.device != config.device) {
-        int can = 0;
-        cudaDeviceCanAccessPeer(&can, config.device, peer.device);
-        cudaError_t result =
-            can ? cudaDeviceEnablePeerAccess(peer.device, 0) : cudaErrorPeerAccessUnsupported;
-        if (result == cudaErrorPeerAccessAlreadyEnabled) {
-          cudaGetLastError();
-          result = cudaSuccess;
-        }
-        if (Status s = call(result, "cudaDeviceEnablePeerAccess"); !s.ok())
+        if (Status s = reach(peer.device); !s.ok())
           return s;
       }
       peers[r] = reinterpret_cast<void *>(peer.address);
       continue;
     }
     std::string key(reinterpret_cast<const char *>(&peer.ipc), sizeof peer.ipc);
-    char *&base = imports[{r, key}];
+    Address &base = imports[{r, key}];
     if (!base) {
-      void *mapped = nullptr;
-      if (Status s = call(cudaIpcOpenMemHandle(&mapped, peer.ipc, cudaIpcMemLazyEnablePeerAccess),
-                          "cudaIpcOpenMemHandle");
+      if (Status s = call(driver->ipcOpen(&base, peer.ipc, lazyPeerAccess), "cuIpcOpenMemHandle");
           !s.ok()) {
         imports.erase({r, key});
         return s;
       }
-      base = static_cast<char *>(mapped);
-      memory.push_back({mapped, true});
+      memory.push_back({base, true});
     }
-    peers[r] = base + peer.offset;
+    peers[r] = reinterpret_cast<void *>(base + peer.offset);
   }
   // Nobody writes here before everybody can.
   std::vector<int32_t> ready(config.nranks);
@@ -215,40 +217,83 @@ Status Comm::slots(size_t count, uint32_t **peers) {
   for (int r = 0; r < config.nranks; ++r)
     peers[r] = static_cast<uint32_t *>(at[r]);
   std::lock_guard<std::mutex> hold(lock);
-  streamSlots.push_back({peers[config.rank], count});
+  streamSlots.push_back({reinterpret_cast<Address>(peers[config.rank]), count});
   return {};
+}
+
+Status Comm::counters(size_t count, uint64_t **peers) {
+  std::vector<void *> at(config.nranks);
+  if (Status s = window(nullptr, count * sizeof(uint64_t), at.data()); !s.ok())
+    return s;
+  for (int r = 0; r < config.nranks; ++r)
+    peers[r] = static_cast<uint64_t *>(at[r]);
+  std::lock_guard<std::mutex> hold(lock);
+  planCounters.push_back({reinterpret_cast<Address>(peers[config.rank]), count});
+  return {};
+}
+
+Status Comm::clear(Address at, size_t bytes) {
+  if (Status s = call(driver->fill(at, 0, bytes, releaseStream), "cuMemsetD8Async"); !s.ok())
+    return s;
+  return synchronize(releaseStream);
+}
+
+Status Comm::makeStream(void **stream) {
+  if (Status s = enter(); !s.ok())
+    return s;
+  if (Status s = call(driver->createStream(&streams.emplace_back(), nonBlocking), "cuStreamCreate");
+      !s.ok()) {
+    streams.pop_back();
+    return s;
+  }
+  *stream = streams.back();
+  return {};
+}
+
+Status Comm::copy(Stream stream, void *to, const void *from, size_t bytes) {
+  if (Status s = enter(); !s.ok() || !bytes)
+    return s;
+  return call(
+      driver->copy(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, stream),
+      "cuMemcpyAsync");
 }
 
 //===--- signals of streams ----------------------------------------------------------------===//
 
-Status Comm::signal(cudaStream_t stream, uint32_t *slot) {
+Status Comm::signal(Stream stream, uint32_t *slot) {
   // The default write is a release of the stream's earlier work for the whole system.
-  return callDriver(driver.writeValue32(stream, reinterpret_cast<uintptr_t>(slot), 1,
-                                        CU_STREAM_WRITE_VALUE_DEFAULT),
-                    "cuStreamWriteValue32");
+  return call(driver->writeValue32(stream, reinterpret_cast<Address>(slot), 1, writeDefault),
+              "cuStreamWriteValue32");
 }
 
-Status Comm::wait(cudaStream_t stream, uint32_t *slot, uint32_t value, bool consume) {
+Status Comm::wait(Stream stream, uint32_t *slot, uint32_t value, bool consume) {
   // At least, not equal: the value that an abort writes ends the wait, too.
-  if (Status s = callDriver(driver.waitValue32(stream, reinterpret_cast<uintptr_t>(slot), value,
-                                               CU_STREAM_WAIT_VALUE_GEQ),
-                            "cuStreamWaitValue32");
+  if (Status s =
+          call(driver->waitValue32(stream, reinterpret_cast<Address>(slot), value, waitAtLeast),
+               "cuStreamWaitValue32");
       !s.ok() || !consume)
     return s;
-  return callDriver(driver.writeValue32(stream, reinterpret_cast<uintptr_t>(slot), 0,
-                                        CU_STREAM_WRITE_VALUE_DEFAULT),
-                    "cuStreamWriteValue32");
+  return call(driver->writeValue32(stream, reinterpret_cast<Address>(slot), 0, writeDefault),
+              "cuStreamWriteValue32");
 }
 
-Status Comm::watch(cudaStream_t stream) {
+Status Comm::raise(Stream stream, uint64_t *slot, uint64_t value) {
+  return call(driver->writeValue64(stream, reinterpret_cast<Address>(slot), value, writeDefault),
+              "cuStreamWriteValue64");
+}
+
+Status Comm::await(Stream stream, const uint64_t *slot, uint64_t value) {
+  return call(driver->waitValue64(stream, reinterpret_cast<Address>(slot), value, waitAtLeast),
+              "cuStreamWaitValue64");
+}
+
+Status Comm::watch(Stream stream) {
   std::lock_guard<std::mutex> hold(lock);
   int64_t at = nowNs() + config.timeout_ms * nsPerMs;
   if (deadlines.size() < maxDeadlines) {
     Deadline d{nullptr, at};
     if (freeEvents.empty()) {
-      if (Status s = call(cudaEventCreateWithFlags(&d.event, cudaEventDisableTiming),
-                          "cudaEventCreateWithFlags");
-          !s.ok())
+      if (Status s = call(driver->createEvent(&d.event, noTiming), "cuEventCreate"); !s.ok())
         return s;
     } else {
       d.event = freeEvents.back();
@@ -258,7 +303,7 @@ Status Comm::watch(cudaStream_t stream) {
   }
   // When many are under way the last one moves on with the stream.
   deadlines.back().at = at;
-  return call(cudaEventRecord(deadlines.back().event, stream), "cudaEventRecord");
+  return call(driver->record(deadlines.back().event, stream), "cuEventRecord");
 }
 
 //===--- the watchdog ------------------------------------------------------------------------===//
@@ -288,11 +333,10 @@ void Comm::checkDeadlines() {
   bool late = false;
   {
     std::lock_guard<std::mutex> hold(lock);
-    while (!deadlines.empty() && cudaEventQuery(deadlines.front().event) == cudaSuccess) {
+    while (!deadlines.empty() && driver->queryEvent(deadlines.front().event) == success) {
       freeEvents.push_back(deadlines.front().event);
       deadlines.pop_front();
     }
-    cudaGetLastError();
     late = !deadlines.empty() && nowNs() > deadlines.front().at;
   }
   if (late)
@@ -303,16 +347,20 @@ void Comm::checkDeadlines() {
 void Comm::releaseStreams() {
   // Again and again: a wait that consumes leaves 0 for the next one.
   std::lock_guard<std::mutex> hold(lock);
-  for (auto [slots, count] : streamSlots)
-    for (size_t at = 0; at < count; at += releaseChunk)
-      cudaMemcpyAsync(slots + at, releaseValues, std::min(releaseChunk, count - at) * 4,
-                      cudaMemcpyHostToDevice, releaseStream);
-  cudaStreamSynchronize(releaseStream);
-  cudaGetLastError();
+  auto release = [&](const std::vector<std::pair<Address, size_t>> &all, const void *values,
+                     size_t size) {
+    for (auto [slots, count] : all)
+      for (size_t at = 0; at < count; at += releaseChunk)
+        driver->copy(slots + at * size, reinterpret_cast<Address>(values),
+                     std::min(releaseChunk, count - at) * size, releaseStream);
+  };
+  release(streamSlots, releaseValues, sizeof(uint32_t));
+  release(planCounters, releaseCounts, sizeof(uint64_t));
+  driver->synchronize(releaseStream);
 }
 
 void Comm::guardLoop() {
-  cudaSetDevice(config.device);
+  (void)enter();
   while (!leaving) {
     (void)query();
     checkDeadlines();

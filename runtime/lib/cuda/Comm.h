@@ -3,10 +3,9 @@
 #define NCCLXRT_LIB_CUDA_COMM_H
 
 #include "../Base.h"
+#include "Driver.h"
 #include "ncclxrt/cuda.h"
 #include "ncclxrt/device/control.h"
-
-#include <cuda_runtime_api.h>
 
 #include <atomic>
 #include <deque>
@@ -15,17 +14,7 @@
 #include <thread>
 #include <vector>
 
-/// The parts of the driver that the runtime library of CUDA has no words for. Loaded when used.
-struct CUstream_st;
-
 namespace ncclxrt::cuda {
-
-struct Driver {
-  int (*waitValue32)(CUstream_st *, unsigned long long, uint32_t, unsigned);
-  int (*writeValue32)(CUstream_st *, unsigned long long, uint32_t, unsigned);
-  int (*addressRange)(unsigned long long *, size_t *, unsigned long long);
-  Status load(int rank);
-};
 
 class Comm {
 public:
@@ -37,11 +26,23 @@ public:
   Status init();
   Status window(void *memory, size_t bytes, void **peers);
   Status slots(size_t count, uint32_t **peers);
-  Status signal(cudaStream_t stream, uint32_t *slot);
-  Status wait(cudaStream_t stream, uint32_t *slot, uint32_t value, bool consume);
-  Status watch(cudaStream_t stream);
+  Status signal(Stream stream, uint32_t *slot);
+  Status wait(Stream stream, uint32_t *slot, uint32_t value, bool consume);
+  Status watch(Stream stream);
+  /// 64-bit counters of a plan, and what raises and awaits them: a stream's write of `value`, a
+  /// stream's wait for it. Known to the watchdog.
+  Status counters(size_t count, uint64_t **peers);
+  Status raise(Stream stream, uint64_t *slot, uint64_t value);
+  Status await(Stream stream, const uint64_t *slot, uint64_t value);
+  Status makeStream(void **stream);
+  /// Zeros, when it returns.
+  Status clear(Address at, size_t bytes);
+  Status copy(Stream stream, void *to, const void *from, size_t bytes);
+  Status synchronize(Stream stream) {
+    return call(driver->synchronize(stream), "cuStreamSynchronize");
+  }
   void guard(void **controlOnDevice, uint64_t *timeoutNs) const {
-    *controlOnDevice = device;
+    *controlOnDevice = mapped;
     *timeoutNs = uint64_t(config.timeout_ms) * nsPerMs;
   }
 
@@ -52,43 +53,61 @@ public:
   ncclxrtResult_t remember(Status status);
   std::string lastError();
 
+  const Driver &cuda() const { return *driver; }
+  int rank() const { return config.rank; }
+  int nranks() const { return config.nranks; }
+  int deviceNumber() const { return device; }
+  int architecture() const { return capability; } ///< 90 for 9.0
+  int64_t timeoutMs() const { return config.timeout_ms; }
+  /// The rank's GPU becomes the calling thread's.
+  Status enter() const { return call(driver->setContext(context), "cuCtxSetCurrent"); }
+  Status call(int result, const char *what) const;
+  Status exchange(const void *mine, size_t bytes, void *all, const char *what);
+
 private:
   ncclxrtCudaConfig_t config;
-  Driver driver{};
+  const Driver *driver = nullptr;
+  Context context = nullptr;
+  int device = 0; ///< the driver's number
+  int capability = 0;
   device::Control *control = nullptr; // in host memory
-  device::Control *device = nullptr;  // the same, as the GPU sees it
+  device::Control *mapped = nullptr;  // the same, as the GPU sees it
 
   struct Owned {
-    void *memory;
+    Address memory;
     bool imported;
   };
-  std::vector<Owned> memory;                             // to give back, the last first
-  std::map<std::pair<int, std::string>, char *> imports; // of another process: rank, handle
+  std::vector<Stream> streams;
+  std::vector<Owned> memory;                              // to give back, the last first
+  std::map<std::pair<int, std::string>, Address> imports; // of another process: rank, handle
 
   // The watchdog's part.
   struct Deadline {
-    cudaEvent_t event;
+    Event event;
     int64_t at;
   };
   std::mutex lock;
   std::deque<Deadline> deadlines;
-  std::vector<cudaEvent_t> freeEvents;
-  std::vector<std::pair<uint32_t *, size_t>> streamSlots;
+  std::vector<Event> freeEvents;
+  std::vector<std::pair<Address, size_t>> streamSlots;  // of 32 bits: place, count
+  std::vector<std::pair<Address, size_t>> planCounters; // of 64 bits
   Status failure;
   std::thread watchdog;
   std::atomic<bool> leaving{false};
-  cudaStream_t releaseStream = nullptr;
+  Stream releaseStream = nullptr;
   uint32_t *releaseValues = nullptr; // pinned
+  uint64_t *releaseCounts = nullptr; // behind them
   static constexpr size_t releaseChunk = 1024;
   static constexpr size_t maxDeadlines = 64;
 
-  Status call(cudaError_t result, const char *what) const;
-  Status callDriver(int result, const char *what) const;
-  Status exchange(const void *mine, size_t bytes, void *all, const char *what);
+  Status reach(int other);
   void guardLoop();
   void checkDeadlines();
   void releaseStreams();
 };
+
+/// What a handle of the C interface stands for.
+Comm &commOf(ncclxrtCudaComm_t comm);
 
 } // namespace ncclxrt::cuda
 

@@ -23,7 +23,7 @@ done
 for f in bench check choose nccl rank; do
   job g++ -O2 -std=c++20 $include -c "$here/$f.cpp" -o "$out/$f.o"
 done
-for f in Comm Abi; do
+for f in Comm Abi Driver; do
   job g++ -O2 -std=c++20 -DFMT_HEADER_ONLY $include -c "$source/runtime/lib/cuda/$f.cpp" -o "$out/rt$f.o"
 done
 # Programs that ncclx-translate printed, in SOURCE/generated: NAME.DTYPE.cu

@@ -1,5 +1,5 @@
 // One-shot all_reduce of 2 ranks with packets; see test/CTran/Schedules/one-shot-packets.mlir.
-ctran.program @one_shot grid ["x" = 2] {
+ctran.program @one_shot grid ["x" = 2] collectives [#ctran.collective<"r", "all_reduce", "one-shot", ["x"], 8192>] {
 ^bb0(%entry: !ctran.token):
   %c1 = arith.constant 1 : index
   %x = ctran.coord "x"

@@ -1,5 +1,5 @@
 // Two-shot all_reduce of 2 ranks in one kernel of 32 blocks; see test/CTran/Schedules/two-shot.mlir.
-ctran.program @two_shot grid ["x" = 2] {
+ctran.program @two_shot grid ["x" = 2] collectives [#ctran.collective<"r", "all_reduce", "two-shot", ["x"], 4000012>] {
 ^bb0(%entry: !ctran.token):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -4,6 +4,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "ncclx/CTran/CTran.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
 
 namespace mlir::ncclx {
 
@@ -14,10 +16,29 @@ struct CudaOptions {
   int64_t blocks = 32;
 };
 
-/// Prints a kernel, and a function that launches it, for a program whose ops are all of sm lanes:
-/// compositions of ncclxrt/device/*.cuh, which alone holds memory-model code. A loop over the lane
-/// index is the grid's blocks; inband slots become packets. Fails with an error at the op that it
-/// does not lower.
+/// A program as one kernel: it takes one struct of 64-bit words, which are the addresses of each
+/// window at each rank, those of each slot array at each rank, the address of one word a block
+/// (0 at first), the guard (two words), and the rank. An array that there is none of has one entry.
+struct CudaKernel {
+  struct Window {
+    ctran::WindowOp op;
+    int64_t bytes, generations; ///< in memory: packets carry a flag beside each word
+  };
+  std::string name;   ///< an identifier
+  std::string source; ///< device code alone, for nvcc and NVRTC
+  std::string entry;
+  int64_t ranks = 0, blocks = 1, threads = 0;
+  SmallVector<Window> windows;
+  SmallVector<int64_t> slotWords;
+  SmallVector<std::string> steps; ///< what the ops are called, by the step that a wait names
+};
+
+/// The kernel of a program whose ops are all of sm lanes: compositions of ncclxrt/device/*.cuh,
+/// which alone holds memory-model code. A loop over the lane index is the grid's blocks; inband
+/// slots become packets. Fails with an error at the op that it does not lower.
+FailureOr<CudaKernel> emitCudaKernel(ctran::ProgramOp program, const CudaOptions &options = {});
+
+/// Prints that kernel, and a function that launches it.
 LogicalResult emitCuda(ctran::ProgramOp program, raw_ostream &os, const CudaOptions &options = {});
 
 } // namespace mlir::ncclx

@@ -24,6 +24,7 @@ struct HostPlan {
     std::string name;
     int64_t count;
     int32_t generations;
+    int64_t writers; ///< of one counter
   };
   struct Lane {
     std::string name;
@@ -56,12 +57,20 @@ private:
   SmallVector<size_t> windowsOf(ArrayRef<ctran::WindowRole> roles) const;
 };
 
-/// Lowers `program` to a function `i32 @name(i64 exec)` in `target`: integers and calls of
-/// ncclxrt/abi.h's group B alone, in issue order, so that both carriers (LLVM, C++) print the same.
-/// Kernels are declared with an i64 address for each memref.
+/// Whose calls the lowered code makes.
+enum class HostTarget {
+  Host, ///< group B of ncclxrt/abi.h: each call does what it says before it returns
+  Cuda, ///< that of ncclxrt/cuda.h: each enqueues, and lanes are ordered where tokens order them
+};
+
+/// Lowers `program` to a function `i32 @name(i64 exec)` in `target`: integers and calls of the
+/// runtime alone, in issue order, so that both carriers (LLVM, C++) print the same.
+/// For the host, kernels are declared with an i64 address for each memref; for CUDA they are
+/// launched by their position in `kernels`.
 /// Fails, with an error at the op, for what the host carrier does not have (sizes known at run
 /// time, lane indices that are not constants).
-FailureOr<HostPlan> lowerToHost(ctran::ProgramOp program, ModuleOp target);
+FailureOr<HostPlan> lowerToHost(ctran::ProgramOp program, ModuleOp target,
+                                HostTarget of = HostTarget::Host);
 
 } // namespace mlir::ncclx
 #endif // NCCLX_HOST_HOSTPLAN_H

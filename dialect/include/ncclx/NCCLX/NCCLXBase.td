@@ -35,6 +35,9 @@ def NCCLX_Dialect : Dialect {
     /// Unit attribute of a function argument that has the same value on all ranks.
     static constexpr ::llvm::StringLiteral getUniformAttrName() { return "ncclx.uniform"; }
 
+    /// Attribute of a collective: the `ctran.program` that carries it.
+    static constexpr ::llvm::StringLiteral getScheduleAttrName() { return "ncclx.schedule"; }
+
     /// A module's #ncclx.topology: the machine it is for.
     static constexpr ::llvm::StringLiteral getTopologyAttrName() { return "ncclx.topology"; }
   }];
@@ -63,11 +66,13 @@ def NCCLX_ReductionOrderAttr : EnumAttr<NCCLX_Dialect, NCCLX_ReductionOrder, "or
 def NCCLX_Algorithm : I32EnumAttr<"Algorithm", "How a collective is carried out", [
     I32EnumAttrCase<"Direct", 0, "direct">, I32EnumAttrCase<"Ring", 1, "ring">,
     I32EnumAttrCase<"Bruck", 2, "bruck">, I32EnumAttrCase<"Binomial", 3, "binomial">,
-    I32EnumAttrCase<"Trees", 4, "trees">]> {
+    I32EnumAttrCase<"Eager", 4, "eager">, I32EnumAttrCase<"Trees", 5, "trees">]> {
   let cppNamespace = "::mlir::ncclx";
   let genSpecializedAttr = 0;
 }
 def NCCLX_AlgorithmAttr : EnumAttr<NCCLX_Dialect, NCCLX_Algorithm, "algorithm">;
+
+def NCCLX_GroupsAttr : TypedArrayAttrBase<DenseI64ArrayAttr, "groups of ranks">;
 
 def NCCLX_TopologyAttr : AttrDef<NCCLX_Dialect, "Topology"> {
   let mnemonic = "topology";

@@ -15,11 +15,13 @@ struct LaneCosts {
   double wait = 0;   ///< to see that a slot has its value
   double kernel = 0; ///< to start a kernel (reduce, compute)
   double issue = 0;  ///< the issuer's time for each op
-  /// GPUs driven by stream memory operations; the sum of a copy and its flag is a measured figure,
-  /// its division is assumed (TopologyCost.cpp).
+  /// A signal's further way to a process, for each other one that shares its core.
+  double handover = 0;
+  /// GPUs driven by stream memory operations; the sum of a copy and its flag is a measured figure, its
+  /// division is assumed (TopologyCost.cpp).
   static LaneCosts gpu();
-  /// Processes of one machine: calls of the runtime, assumed; the flight of a signal is the
-  /// topology's latency.
+  /// Processes of one machine: calls of the runtime, measured; the flight of a signal is the topology's
+  /// latency.
   static LaneCosts host();
 };
 

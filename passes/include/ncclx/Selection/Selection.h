@@ -25,12 +25,12 @@ struct SelectionTarget {
   topology::TreePacker *trees = nullptr;
 };
 
-/// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
-/// once: the simulated time of the schedule that the algorithm writes. With `bytes` it is the same
-/// collective of buffers of one dimension and about as large. Fails, with an error at the op, where
-/// the schedule cannot be built or simulated. The op has static shapes; its algorithm attribute is
-/// not read.
-FailureOr<double> timeAlone(CollectiveOpInterface op, Algorithm algorithm,
+/// Seconds that `op`, carried by `algorithm` or by the schedule that it names, takes alone on
+/// `target`, all groups of its grid at once: the simulated time of the schedule that the algorithm
+/// writes. With `bytes` it is the same collective of buffers of one dimension and about as large.
+/// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
+/// static shapes; its algorithm attribute is not read.
+FailureOr<double> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                             const SelectionTarget &target,
                             std::optional<int64_t> bytes = std::nullopt);
 
@@ -51,7 +51,7 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< all algorithms
   std::vector<std::string> overruled; ///< rules that match and ask for what cannot be
   int64_t bytes = 0;
-  /// What no schedule can beat, for the group of rank 0; none where no bound is known.
+  /// What no schedule can beat, for its first group; none where no bound is known.
   std::optional<topology::LowerBound> bound;
 
   const Candidate &chosen() const { return candidates[unsigned(*algorithm)]; }
@@ -65,7 +65,9 @@ FailureOr<Choice> choose(CollectiveOpInterface op, const SelectionTarget &target
 
 /// Gives every collective that names no algorithm the one that `choose` says, and every
 /// reduction whose order is `any` the order in which its algorithm reduces, so that the meaning of
-/// the graph is one value. Each choice is a remark of category `ncclx-choose-algorithm`.
+/// the graph is one value. A collective that names a schedule keeps it; where its result depends on
+/// the order, it must say which the schedule has. Each choice is a remark of category
+/// `ncclx-choose-algorithm`.
 LogicalResult chooseAlgorithms(ModuleOp module, const SelectionTarget &target);
 
 /// Prints what would carry `op`, why, the alternatives with their predicted times, and the bound.

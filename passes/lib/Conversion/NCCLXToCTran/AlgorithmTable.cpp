@@ -9,9 +9,16 @@ using namespace mlir;
 using namespace mlir::ncclx;
 using Route = Dataflow::Route;
 
+ctran::ProgramOp mlir::ncclx::getSchedule(CollectiveOpInterface op) {
+  auto name = op->getAttrOfType<FlatSymbolRefAttr>(NCCLXDialect::getScheduleAttrName());
+  return name ? SymbolTable::lookupNearestSymbolFrom<ctran::ProgramOp>(op, name)
+              : ctran::ProgramOp();
+}
+
 ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   switch (algorithm) {
   case Algorithm::Direct:
+  case Algorithm::Eager:
     return ReductionOrder::Rank;
   case Algorithm::Ring:
     return ReductionOrder::Ring;
@@ -33,16 +40,35 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
          });
 }
 
+/// Of groups that no axes span.
+static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
+  Dataflow flow = op.getDataflow();
+  if (algorithm != Algorithm::Direct || flow.counts)
+    return "no axes span its groups";
+  int64_t members = getGroupSize(op);
+  for (auto [dim, type] :
+       {std::pair(flow.inCut, op.getInputType()), {flow.outCut, op.getOutputType()}})
+    if (dim && (type.getDimSize(*dim) % members || !haveOneSize(op)))
+      return llvm::formatv("no axes span its groups, which do not cut {0} rows evenly",
+                           type.getDimSize(*dim))
+          .str();
+  if (isAwaitedByChunk(op))
+    return "no axes span its groups, and its result is awaited by chunk";
+  return std::nullopt;
+}
+
 /// The form of collective that `algorithm` is made for.
-static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm) {
+static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm,
+                                             size_t axes) {
   Dataflow flow = op.getDataflow();
   bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
-  bool oneAxis = op.getAxes().size() == 1;
+  if (axes == 0)
+    return whyNotListed(op, algorithm);
+  bool oneAxis = axes == 1;
   switch (algorithm) {
   case Algorithm::Direct:
     if (flow.counts && !oneAxis)
-      return llvm::formatv("counts are looked up along one axis, not {0}", op.getAxes().size())
-          .str();
+      return llvm::formatv("counts are looked up along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Ring:
     if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
@@ -50,17 +76,23 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     if (rooted || flow.counts)
       return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
     if (!oneAxis)
-      return llvm::formatv("a ring runs along one axis, not {0}", op.getAxes().size()).str();
+      return llvm::formatv("a ring runs along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Bruck:
     if (flow.route != Route::All || flow.counts)
       return llvm::formatv("there are no rounds for {0}", op->getName().stripDialect()).str();
     if (!oneAxis)
-      return llvm::formatv("its rounds run along one axis, not {0}", op.getAxes().size()).str();
+      return llvm::formatv("its rounds run along one axis, not {0}", axes).str();
+    return std::nullopt;
+  case Algorithm::Eager:
+    if (flow.route == Route::Listed || flow.counts)
+      return llvm::formatv("{0} has no eager form", op->getName().stripDialect()).str();
     return std::nullopt;
   case Algorithm::Trees: {
     if (flow.route != Route::All || flow.counts || (flow.inCut && flow.outCut))
       return llvm::formatv("there are no trees for {0}", op->getName().stripDialect()).str();
+    if (axes == 0)
+      return "no axes span its group";
     int64_t members = getGroupSize(op);
     if (members != lookupGrid(op).getNumRanks())
       return llvm::formatv("it is for groups of all ranks, not of {0} of {1}", members,
@@ -79,12 +111,13 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   llvm_unreachable("all algorithms are handled");
 }
 
-std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm) {
-  if (std::optional<std::string> why = whyNotForm(op, algorithm))
+std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm,
+                                               size_t axes) {
+  if (std::optional<std::string> why = whyNotForm(op, algorithm, axes))
     return why;
   if (op.isReduction()) {
     // Partial results travel as elements.
-    if (algorithm != Algorithm::Direct &&
+    if (orderOf(algorithm) != ReductionOrder::Rank &&
         op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
       return (algorithm == Algorithm::Ring ? "a ring" : "it") +
              std::string(" accumulates in the element type");

@@ -145,6 +145,22 @@ Value ctran::slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef n
   return s.reindex(window, std::nullopt, s.freeDim(slots, std::max<int64_t>(1, capacity)));
 }
 
+Value ctran::memberWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t capacity,
+                          int64_t generations) {
+  int64_t granule = std::max<int64_t>(1, capacity);
+  Value window = s.scratch(c.name + ".parts",
+                           MemRefType::get({c.groupSize(s) * capacity}, c.inType.getElementType()),
+                           generations);
+  // An outer dimension cuts at multiples of what its inner ones hold together.
+  SmallVector<DimAttr> dims;
+  for (unsigned axis : llvm::reverse(c.axes)) {
+    dims.push_back(s.boundDim(axis, Cut::Balanced, granule));
+    granule *= s.size(axis);
+  }
+  std::reverse(dims.begin(), dims.end());
+  return s.reindex(window, std::nullopt, dims);
+}
+
 int64_t ctran::capacityOf(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t members = c.groupSize(s);
   if (c.flow.inCut)

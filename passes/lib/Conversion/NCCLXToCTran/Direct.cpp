@@ -75,17 +75,7 @@ Value arriveAll(ScheduleBuilder &s, const Exchange &e, Value start) {
 /// reduction in member order.
 Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
                     int64_t capacity, Value start, InFlight &flight) {
-  int64_t members = c.groupSize(s), granule = std::max<int64_t>(1, capacity);
-  Value window = s.scratch(c.name + ".parts",
-                           MemRefType::get({members * capacity}, c.inType.getElementType()));
-  // An outer dimension cuts at multiples of what its inner ones hold together.
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : llvm::reverse(c.axes)) {
-    dims.push_back(s.boundDim(axis, Cut::Balanced, granule));
-    granule *= s.size(axis);
-  }
-  std::reverse(dims.begin(), dims.end());
-  Value parts = s.reindex(window, std::nullopt, dims);
+  Value parts = memberWindow(s, c, capacity);
   Boxes boxes{[&](const Point &peer) { return s.range(in, pointOf(s, c.axes, peer)); },
               [&](Value view) { return s.range(view, ownPoint(s, c.axes)); }, parts};
   // Nobody but this collective touches the scratch: it is free when a run starts.
@@ -189,6 +179,8 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
 
 InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Route = ncclx::Dataflow::Route;
+  if (!c.groups.empty())
+    return emitListed(s, c);
   if (c.flow.counts)
     return directCounts(s, c);
   if (c.flow.route == Route::FromRoot || c.flow.route == Route::ToRoot)

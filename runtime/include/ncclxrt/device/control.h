@@ -32,6 +32,7 @@ struct Guard {
 /// Added to the counter of a stream's wait to release it on abort: the wait compares in a circle,
 /// so the value must lie ahead of any that it waits for, and by less than half of the circle.
 constexpr uint32_t abortValue = 0x40000000;
+constexpr uint64_t abortCount = uint64_t(1) << 62;
 
 } // namespace ncclxrt::device
 

@@ -90,7 +90,7 @@ template <ReduceOp Op, class Acc> __device__ __forceinline__ Acc combine(Acc a, 
 /// What a reduction needs besides its operands.
 struct ReduceArgs {
   double scale = 1; ///< of ScaledSum
-  int32_t ranks = 1;
+  int64_t ranks = 1;
 };
 
 /// Words of 8 bytes, element by element: begin with the first rank's word, add the others, end.
@@ -131,8 +131,15 @@ public:
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       Acc a = sum[i];
-      if constexpr (Op == ReduceOp::Avg)
-        a = a / Acc(args.ranks);
+      if constexpr (Op == ReduceOp::Avg) {
+        // Ranks may be more than a small integer counts.
+        if constexpr (!std::is_integral_v<Acc>)
+          a = a / Acc(args.ranks);
+        else if constexpr (std::is_signed_v<Acc>)
+          a = Acc(int64_t(a) / args.ranks);
+        else
+          a = Acc(uint64_t(a) / uint64_t(args.ranks));
+      }
       w.element[i] = Element<T>::narrow(a);
     }
     return w.bits;

@@ -1,0 +1,102 @@
+//===- KernelEmitter.h - A program's ops as device code -----------------*- C++ -*-===//
+#ifndef NCCLX_LIB_CUDA_KERNELEMITTER_H
+#define NCCLX_LIB_CUDA_KERNELEMITTER_H
+
+#include "CudaExpressions.h"
+#include "ncclx/Cuda/CudaEmitter.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mlir::ncclx {
+
+/// Makes one CudaKernel.
+class KernelEmitter {
+public:
+  KernelEmitter(ctran::ProgramOp program, const CudaOptions &options)
+      : program(program), options(options), e(program) {}
+  LogicalResult run(CudaKernel &kernel);
+
+private:
+  ctran::ProgramOp program;
+  CudaOptions options;
+  CudaExpressions e;
+  std::string text;
+  llvm::raw_string_ostream body{text};
+  unsigned indent = 1, loops = 0;
+  SmallVector<std::string> stepNames;
+  scf::ForOp blockLoop; ///< whose variable is the lane index; null: the ops name no block
+  int64_t blocks = 1;
+  bool together = false; ///< blocks share every op: nothing is read that another may write
+  llvm::SmallPtrSet<Operation *, 4> packetWindows;
+  bool aligned = true;   ///< every message of packets
+  bool unsynced = false; ///< a data op since the last barrier of the block
+
+  LogicalResult analyse();
+  LogicalResult checkBlockLoop();
+  LogicalResult emitBlock(Block &block);
+  LogicalResult emitFor(scf::ForOp loop);
+  LogicalResult emitOp(ctran::ScheduleOpInterface op);
+  LogicalResult emitCopy(ctran::CopyOp op, unsigned step);
+  LogicalResult emitReduce(ctran::ReduceOp op, unsigned step);
+  LogicalResult emitSignal(Operation *op, Value slot);
+  LogicalResult emitWait(ctran::WaitOp op, unsigned step);
+  LogicalResult emitDests(Operation *op, ValueRange dests, SmallVectorImpl<CudaBox> &boxes,
+                          bool packets);
+  void fill(CudaKernel &kernel);
+
+  raw_ostream &line() {
+    body.indent(indent * 2);
+    return body;
+  }
+  /// A data op of a block starts when the one before is complete.
+  void startData() {
+    if (unsynced)
+      line() << "__syncthreads();\n";
+    unsynced = true;
+  }
+  bool isPacketSlot(Value slot) {
+    FailureOr<ctran::SlotRef> ref = ctran::resolveSlot(slot);
+    return succeeded(ref) && ref->slots.getRealisation() == ctran::Realisation::Inband;
+  }
+  StringRef workers() const { return together ? "gridWorkers()" : "blockWorkers()"; }
+  /// Bytes of one generation of a window in memory: packets carry a flag beside each word.
+  int64_t bytesOf(ctran::WindowOp window) {
+    int64_t bytes =
+        cast<MemRefType>(window.getType()).getNumElements() * ctran::elementBytes(window);
+    return packetWindows.contains(window) ? 2 * ((bytes + 7) / 8 * 8) : bytes;
+  }
+  int64_t countOf(ctran::SlotsOp slots) {
+    int64_t count = 1;
+    if (auto dims = ctran::resolveDims(program, slots.getDims()); succeeded(dims))
+      for (const ctran::machine::Dim &dim : *dims)
+        count *= dim.size;
+    return count;
+  }
+  static std::string generation(int64_t generations, int64_t size) {
+    return generations == 1 ? std::string()
+                            : llvm::formatv(" + int64_t(run % {0}) * {1}", generations, size).str();
+  }
+  std::string address(CudaBox box) {
+    std::string at = llvm::formatv("a.windows[{0}][{1}]{2}", box.window, box.rank,
+                                   generation(box.op.getGenerations(), bytesOf(box.op)));
+    if (box.offset == "0")
+      return at;
+    // A word at offset o of a window of packets lies, with its flag, at 2 * o.
+    return at + " + " + (packetWindows.contains(box.op) ? "2 * " : "") + box.offset;
+  }
+  std::string place(CudaSlots at) {
+    return llvm::formatv("a.slots[{0}][{1}]{2} + {3}", at.slots, at.rank,
+                         generation(at.op.getGenerations(), countOf(at.op)), at.first);
+  }
+  std::string array(StringRef name, StringRef type, ArrayRef<std::string> items) {
+    std::string list = llvm::join(items, ", ");
+    return llvm::formatv("{0} *{1}[] = {{{2}};\n", type, name, list);
+  }
+};
+
+} // namespace mlir::ncclx
+#endif // NCCLX_LIB_CUDA_KERNELEMITTER_H

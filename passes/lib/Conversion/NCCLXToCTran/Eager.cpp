@@ -1,0 +1,179 @@
+//===- Eager.cpp - One step, into scratch that is free without asking ------------------------===//
+//
+// A member puts its pieces into scratch memory of another and says so; the other takes them from
+// there. One message in place of two and a copy more: for small sizes.
+//
+// Where each hears from all, nobody asks whether it may. The scratch has two generations: what a
+// member puts in run e into the generation of run e - 2 comes after the other's signal of run e -
+// 1, which comes after the other's exit of run e - 2. An all_reduce sends every element to everyone
+// (one-shot). From or to a root, the receiver says when it has taken a piece, and a sender runs
+// ahead by as many runs as there are generations.
+//
+//===------------------------------------------------------------------------------------------===//
+#include "Algorithms.h"
+
+using namespace mlir;
+using namespace mlir::ctran;
+using Route = ncclx::Dataflow::Route;
+
+/// How far a sender may run ahead: in 64 KiB, but no less than two runs and no more than 64.
+static int64_t depthFor(MemRefType type) {
+  int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  return std::clamp<int64_t>((int64_t(1) << 16) / std::max<int64_t>(bytes, 1), 2, 64);
+}
+
+static SmallVector<DimAttr> boundDims(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
+  SmallVector<DimAttr> dims;
+  for (unsigned axis : axes)
+    dims.push_back(s.boundDim(axis));
+  return dims;
+}
+
+static InFlight eagerFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
+  Views v = makeViews(s, c);
+  Members members(s, c.axes);
+  Value isRoot = s.equal(members.own(), s.constant(c.root));
+  int64_t depth = depthFor(c.outType);
+  Value part = s.scratch(c.name + ".part",
+                         MemRefType::get({capacityOf(s, c)}, c.inType.getElementType()), depth);
+  Value data = s.slots(c.name + ".data", {}, 1);
+  Value taken = s.slots(c.name + ".taken", boundDims(s, c.axes), 1, depth);
+  Value start = sourceRooted(s, c, v, members);
+  InFlight flight;
+  Value sent = s.branch(
+      isRoot,
+      [&] {
+        Value puts = s.forEachPeer(c.axes, start, [&](const Point &to, Value before) {
+          Value free =
+              s.awaitReady(s.slot(taken, pointOf(s, c.axes, to)), s.constant(0), {}, "await taken");
+          return s.put(inputBox(s, c, v.in, to), s.range(s.at(part, to)), s.slot(s.at(data, to)),
+                       {start, before, free}, "put");
+        });
+        return s.copy(inputBox(s, c, v.in, Point()), outputBox(s, c, v.out, Point()), Value(),
+                      joined({start, puts}, c.outFree), s.controlLane(), "keep own");
+      },
+      [&] { return start; });
+  flight.inFree = {sent};
+  flight.finish = [s, c, v, part, data, taken, isRoot, sent]() mutable -> SmallVector<Value> {
+    Members members(s, c.axes);
+    Value here = s.branch(
+        isRoot, [&] { return sent; },
+        [&] {
+          Value arrived = s.arrive(s.slot(data), s.constant(1), {}, "await data");
+          Value home = s.copy(s.range(part), outputBox(s, c, v.out, Point()), Value(),
+                              joined(arrived, c.outFree), s.controlLane(), "home");
+          Value atRoot = members.at(taken, s.constant(c.root));
+          return s.signal(s.slot(atRoot, ownPoint(s, c.axes)), home, s.controlLane(), "taken");
+        });
+    return {here, sent, demandRooted(s, c, v, members, {here, sent})};
+  };
+  return flight;
+}
+
+static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
+  Views v = makeViews(s, c);
+  Members members(s, c.axes);
+  Value isRoot = s.equal(members.own(), s.constant(c.root));
+  int64_t depth = depthFor(c.inType);
+  Value parts = memberWindow(s, c, capacityOf(s, c), depth);
+  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
+  Value taken = s.slots(c.name + ".taken", {}, 1, depth);
+  Value start = sourceRooted(s, c, v, members);
+  InFlight flight;
+  Value sent = s.branch(
+      isRoot,
+      [&] {
+        SmallVector<Value> own = ownPoint(s, c.axes);
+        return s.copy(inputBox(s, c, v.in, Point()),
+                      c.flow.combines ? s.range(parts, own) : outputBox(s, c, v.out, Point()),
+                      Value(), joined(start, c.outFree), s.controlLane(), "keep own");
+      },
+      [&] {
+        SmallVector<Value> own = ownPoint(s, c.axes);
+        Value free = s.awaitReady(s.slot(taken), s.constant(0), {}, "await taken");
+        Value rank = members.rank(s.constant(c.root));
+        return s.put(inputBox(s, c, v.in, Point()), s.range(members.atRank(parts, rank), own),
+                     s.slot(members.atRank(data, rank), own), {start, free}, "put");
+      });
+  flight.inFree = {sent};
+  flight.finish = [s, c, v, parts, data, taken, isRoot, sent]() mutable -> SmallVector<Value> {
+    Members members(s, c.axes);
+    Value done = s.branch(
+        isRoot,
+        [&] {
+          Value home = s.forEachPeer(c.axes, sent, [&](const Point &peer, Value before) {
+            SmallVector<Value> from = pointOf(s, c.axes, peer);
+            Value here = s.arrive(s.slot(data, from), s.constant(1), before, "await data");
+            return c.flow.combines ? here
+                                   : s.copy(s.range(parts, from), s.range(v.out, from), Value(),
+                                            joined(here, c.outFree), s.controlLane(), "home");
+          });
+          if (c.flow.combines)
+            home = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())),
+                            s.range(v.out), joined({home, sent}, c.outFree), "reduce");
+          Value told = s.forEachPeer(c.axes, home, [&](const Point &peer, Value before) {
+            return s.signal(s.slot(s.at(taken, peer)), {home, before}, s.controlLane(), "taken");
+          });
+          return demandRooted(s, c, v, members, {home, sent, told});
+        },
+        [&] { return c.zero(s, joined(c.outFree, sent)); });
+    return {done, sent};
+  };
+  return flight;
+}
+
+InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
+  if (c.flow.route == Route::FromRoot)
+    return eagerFromRoot(s, c);
+  if (c.flow.route == Route::ToRoot)
+    return eagerToRoot(s, c);
+  Views v = makeViews(s, c);
+  bool whole = c.flow.combines && !c.flow.inCut, shard = !c.flow.inCut && !whole;
+  SmallVector<Value> own = ownPoint(s, c.axes);
+  Value start = c.flow.combines ? s.source(s.range(v.in), c.name, {}, c.axes, c.inReady)
+                                : s.source(shard ? s.range(v.in, own) : s.range(v.in), c.name, own,
+                                           {}, c.inReady);
+  Value parts = memberWindow(s, c, whole ? c.inType.getNumElements() : capacityOf(s, c), 2);
+  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
+  auto piece = [&](const Point &to) { return whole ? s.range(v.in) : inputBox(s, c, v.in, to); };
+
+  InFlight flight;
+  flight.inFree.push_back(s.forEachPeer(c.axes, start, [&](const Point &peer, Value before) {
+    return s.put(piece(peer), s.range(s.at(parts, peer), own), s.slot(s.at(data, peer), own),
+                 {start, before}, "put");
+  }));
+  // The own piece: at once where it belongs, or among those that are summed up.
+  SmallVector<Value> outFree =
+      joined(c.outFree, c.in == c.out ? flight.inFree : SmallVector<Value>());
+  Value kept = c.flow.combines ? s.copy(piece(Point()), s.range(parts, own), Value(), start,
+                                        s.controlLane(), "keep own")
+                               : s.copy(piece(Point()), s.range(v.out, own), Value(),
+                                        joined(start, outFree), s.controlLane(), "keep own");
+  flight.inFree.push_back(kept);
+
+  flight.finish = [s, c, v, parts, data, kept, outFree]() mutable -> SmallVector<Value> {
+    auto arrived = [&](const Point &peer, ValueRange after) {
+      return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), after, "await data");
+    };
+    if (!c.flow.combines) {
+      Value home = s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {
+        Value here = arrived(peer, before);
+        SmallVector<Value> from = pointOf(s, c.axes, peer);
+        return s.copy(s.range(parts, from), s.range(v.out, from), Value(), joined(here, outFree),
+                      s.controlLane(), "home");
+      });
+      SmallVector<Value> ready = joined(home, kept);
+      return joined(ready, demandExchanged(s, c, v.out, ready));
+    }
+    Value here = s.forEachPeer(
+        c.axes, kept, [&](const Point &peer, Value before) { return arrived(peer, before); });
+    bool cut = c.flow.inCut.has_value();
+    SmallVector<Value> own = ownPoint(s, c.axes);
+    Value dest = cut ? s.range(v.out, own) : s.range(v.out);
+    Value sum = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), dest,
+                         joined({here, kept}, outFree), "reduce");
+    Value demanded = s.sink(dest, c.name, cut ? ValueRange(own) : ValueRange(), c.axes, sum);
+    return {sum, demanded};
+  };
+  return flight;
+}

@@ -1,0 +1,197 @@
+//===- KernelPlan.cpp - A program as one kernel -----------------------------===//
+#include "../Shape.h"
+#include "Compile.h"
+#include "Runnable.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace ncclxrt;
+using namespace ncclxrt::cuda;
+
+Status Runnable::agree(const Status &mine, const std::string &name, const char *what) {
+  struct Word {
+    int32_t code;
+    char text[508];
+  };
+  Word word{};
+  word.code = mine.code();
+  std::strncpy(word.text, mine.text().c_str(), sizeof word.text - 1);
+  std::vector<Word> all(comm.nranks());
+  if (Status s = comm.exchange(&word, sizeof word, all.data(), what); !s.ok())
+    return s;
+  for (int r = 0; r < comm.nranks(); ++r)
+    if (all[r].code != ncclxrtSuccess)
+      return r == comm.rank() ? mine
+                              : error(ncclxrtResult_t(all[r].code),
+                                      "rank {} cannot prepare '{}': {}", r, name, all[r].text);
+  return {};
+}
+
+namespace {
+
+class KernelPlan : public Runnable {
+public:
+  explicit KernelPlan(Comm &comm) : Runnable(comm) {}
+  ~KernelPlan() override;
+  Status prepare(const ncclxrtCudaKernelPlanDesc_t *source);
+  Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
+  Status run(Stream stream) override;
+
+private:
+  Status load();
+  Status fits();
+
+  ncclxrtCudaKernelPlanDesc_t desc = NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT;
+  std::string name, entry;
+  std::vector<uint64_t> windowBytes;
+  std::vector<char *> own; ///< by window
+  std::vector<uint64_t> words;
+  Address epochs = 0;
+  Module module = nullptr;
+  Function function = nullptr;
+};
+
+std::string textOf(const char *t) { return t ? t : ""; }
+
+} // namespace
+
+Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
+  Status mine = readStruct(source, sizeof desc, "the description of a kernel", desc);
+  if (mine.ok() &&
+      (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 || desc.threads > 1024 ||
+       (desc.num_windows && !desc.windows) || (desc.num_slots && !desc.slots)))
+    mine = error(ncclxrtInvalidArgument,
+                 "a kernel has source, entry, windows, slots, at least 1 block and 1 to 1024 "
+                 "threads, found {} and {}",
+                 desc.blocks, desc.threads);
+  name = textOf(desc.name), entry = textOf(desc.entry);
+  if (Status s = agree(mine, name, "descriptions of kernels"); !s.ok())
+    return s;
+  std::string key = cacheKey(desc.source, {comm.architecture(), "", "", ""});
+  struct Shape {
+    char key[40];
+    uint64_t windows, slots;
+    int32_t blocks, threads;
+  } shape{{}, desc.num_windows, desc.num_slots, desc.blocks, desc.threads};
+  std::strncpy(shape.key, key.c_str(), sizeof shape.key - 1);
+  std::vector<Shape> shapes(comm.nranks());
+  if (Status s = comm.exchange(&shape, sizeof shape, shapes.data(), "kernels"); !s.ok())
+    return s;
+  for (int r = 0; r < comm.nranks(); ++r)
+    if (std::memcmp(&shapes[r], &shapes[0], sizeof shape) != 0)
+      return error(ncclxrtPlanMismatch, "rank {} brings another kernel than rank 0", r);
+  mine = load();
+  if (Status s = agree(mine, name, "compiled kernels"); !s.ok())
+    return s;
+  // After the kernel, since how many fit is known only then.
+  if (Status s = fits(); !s.ok())
+    return s;
+  auto share = [&](void *given, uint64_t bytes) -> Status {
+    std::vector<void *> peers(comm.nranks());
+    if (Status s = comm.window(given, bytes, peers.data()); !s.ok())
+      return s;
+    for (void *p : peers)
+      words.push_back(reinterpret_cast<uint64_t>(p));
+    return {};
+  };
+  for (size_t w = 0; w < desc.num_windows; ++w) {
+    if (Status s = share(desc.memory ? desc.memory[w] : nullptr, desc.windows[w]); !s.ok())
+      return s;
+    windowBytes.push_back(desc.windows[w]);
+    own.push_back(reinterpret_cast<char *>(words[w * comm.nranks() + comm.rank()]));
+  }
+  words.resize(std::max<size_t>(desc.num_windows, 1) * comm.nranks());
+  for (size_t s = 0; s < desc.num_slots; ++s)
+    if (Status status = share(nullptr, desc.slots[s] * sizeof(uint64_t)); !status.ok())
+      return status;
+  if (desc.num_slots == 0)
+    words.resize(words.size() + comm.nranks());
+  void *control;
+  uint64_t timeout;
+  comm.guard(&control, &timeout);
+  for (uint64_t word :
+       {uint64_t(epochs), reinterpret_cast<uint64_t>(control), timeout, uint64_t(comm.rank())})
+    words.push_back(word);
+  return {};
+}
+
+Status KernelPlan::load() {
+  const Driver &cuda = comm.cuda();
+  std::string image;
+  CompileOptions options{comm.architecture(), textOf(desc.nvrtc), textOf(desc.headers),
+                         textOf(desc.cache)};
+  if (Status s = comm.enter(); !s.ok())
+    return s;
+  if (Status s = compile(desc.source, options, image); !s.ok())
+    return s;
+  if (Status s = comm.call(cuda.loadModule(&module, image.c_str()), "cuModuleLoadData"); !s.ok())
+    return s;
+  if (Status s =
+          comm.call(cuda.getFunction(&function, module, entry.c_str()), "cuModuleGetFunction");
+      !s.ok())
+    return s;
+  size_t bytes = size_t(desc.blocks) * sizeof(uint64_t);
+  if (Status s = comm.call(cuda.allocate(&epochs, bytes), "cuMemAlloc"); !s.ok())
+    return s;
+  return comm.clear(epochs, bytes);
+}
+
+/// S29: blocks that wait for each other are all on their GPU at once.
+Status KernelPlan::fits() {
+  int most = 0, processors = 0;
+  const Driver &cuda = comm.cuda();
+  Status mine = comm.call(cuda.occupancy(&most, function, desc.threads, 0),
+                          "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  if (mine.ok())
+    mine = comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
+                     "cuDeviceGetAttribute");
+  std::vector<int32_t> devices(comm.nranks());
+  int32_t device = comm.deviceNumber();
+  if (Status s = comm.exchange(&device, sizeof device, devices.data(), "devices"); !s.ok())
+    return s;
+  int64_t sharing = std::count(devices.begin(), devices.end(), device);
+  if (mine.ok() && int64_t(desc.blocks) * sharing > int64_t(most) * processors)
+    mine = error(ncclxrtUnsupported,
+                 "{} ranks share GPU {}, and {} blocks of each wait for each other, but only {} "
+                 "blocks of '{}' fit on it at once",
+                 sharing, device, desc.blocks, int64_t(most) * processors, name);
+  return agree(mine, name, "what fits");
+}
+
+KernelPlan::~KernelPlan() {
+  (void)comm.enter();
+  if (epochs)
+    comm.cuda().free(epochs);
+  if (module)
+    comm.cuda().unloadModule(module);
+}
+
+Status KernelPlan::buffer(size_t window, int32_t generation, void **data, size_t *bytes) {
+  if (window >= own.size() || generation != 0)
+    return error(ncclxrtInvalidArgument, "'{}' has no generation {} of window {} to be filled",
+                 name, generation, window);
+  *data = own[window];
+  *bytes = windowBytes[window];
+  return {};
+}
+
+Status KernelPlan::run(Stream stream) {
+  if (Status s = comm.query(); !s.ok())
+    return s;
+  if (Status s = comm.enter(); !s.ok())
+    return s;
+  void *parameters[] = {words.data()};
+  return comm.call(comm.cuda().launch(function, unsigned(desc.blocks), 1, 1, unsigned(desc.threads),
+                                      1, 1, 0, stream, parameters, nullptr),
+                   "cuLaunchKernel");
+}
+
+Status cuda::prepareKernel(Comm &comm, const ncclxrtCudaKernelPlanDesc_t *desc,
+                           std::unique_ptr<Runnable> &result) {
+  auto plan = std::make_unique<KernelPlan>(comm);
+  Status s = plan->prepare(desc);
+  if (s.ok())
+    result = std::move(plan);
+  return s;
+}

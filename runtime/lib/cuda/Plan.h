@@ -1,0 +1,120 @@
+//===- Plan.h - A program that streams run ------------------------*- C++ -*-===//
+//
+// The program of ncclxrt/abi.h's group B, called once a run: it enqueues and returns. A lane is a
+// stream, order between lanes an event, a signal a stream's write of the counter's next value, a
+// wait a stream's wait for it; additions are kernels of the runtime's own. It is rehearsed first:
+// called with nothing enqueued, so that all its ranges are checked and its kernels are there before
+// any stream waits.
+//
+//===----------------------------------------------------------------------===//
+#ifndef NCCLXRT_LIB_CUDA_PLAN_H
+#define NCCLXRT_LIB_CUDA_PLAN_H
+
+#include "../Range.h"
+#include "../Shape.h"
+#include "Compile.h"
+#include "Runnable.h"
+#include "ncclxrt/device/serve.h"
+
+#include <set>
+
+namespace ncclxrt::cuda {
+
+class Plan : public Runnable {
+public:
+  /// Collective; the same outcome on every rank.
+  static Status prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgram_t program,
+                        std::unique_ptr<Runnable> &plan);
+  ~Plan() override;
+
+  Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
+  Status run(Stream stream) override;
+
+  // Group B, with a status of 0. A failure is the run's; nothing more is enqueued after it.
+  int64_t rank() const { return comm.rank(); }
+  int64_t currentRun() const { return runNumber; }
+  int64_t address(int64_t window);
+  ncclxrtResult_t copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
+                       int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex);
+  ncclxrtResult_t reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
+                         double scale, int64_t divisor, const Where &dst, const Where &a,
+                         int64_t count, int64_t step, const Where &b);
+  ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
+  ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
+                       int64_t value);
+  ncclxrtResult_t flush(int64_t op, int64_t lane) { return enter(op, lane); }
+  /// What `lane` does next comes after all that `other` has been given so far.
+  ncclxrtResult_t order(int64_t op, int64_t lane, int64_t other);
+  /// Hands the next launch the own memory of a window.
+  ncclxrtResult_t argument(int64_t window);
+  ncclxrtResult_t launch(int64_t op, int64_t lane, int64_t kernel);
+
+private:
+  explicit Plan(Comm &comm) : Runnable(comm) {}
+  Status shapeFrom(const ncclxrtCudaPlanDesc_t *desc);
+  Status rehearse();
+  Status loadKernels();
+  Status makeStreams();
+
+  struct Lane {
+    Stream stream = nullptr;
+    Event event = nullptr;
+    bool used = false;             ///< in this run
+    uint64_t given = 0;            ///< ops so far
+    std::vector<uint64_t> follows; ///< of each stream: how many of its ops this one comes after
+  };
+  ncclxrtResult_t enter(int64_t op, int64_t lane);
+  ncclxrtResult_t fail(ncclxrtResult_t code, const std::string &reason);
+  ncclxrtResult_t check(const Status &status) {
+    return status.ok() ? ncclxrtSuccess : fail(status.code(), status.text());
+  }
+  /// Checks and locates a range in this GPU's addresses.
+  ncclxrtResult_t place(const char *what, const Where &where, bool isTarget, int64_t moved,
+                        int64_t unit, device::Pieces &pieces);
+  Status copyPieces(Lane &lane, const device::Pieces &to, const device::Pieces &from);
+  ncclxrtResult_t raise(int64_t lane, int64_t slots, int64_t peer, int64_t index);
+  Status launchOwn(Lane &lane, Function function, unsigned blocks, void *argument);
+  bool findRank(int64_t peer, int &rank) const;
+
+  /// Counters of one array at one rank: who raises them, and how often this rank has.
+  struct Raised {
+    std::vector<int32_t> by;     ///< by index: a stream, `nobody` or `several`
+    std::vector<uint64_t> count; ///< by generation and index
+  };
+  static constexpr int32_t nobody = -1, several = -2;
+
+  Shape shape;
+  std::vector<int64_t> writers; ///< by array of slots
+  ncclxrtProgram_t program = nullptr;
+  std::string module;
+  struct Kernel {
+    std::string name;
+    int32_t blocks, threads, arguments;
+    uint64_t scratchBytes;
+    Function function;
+    Address scratch;
+    int64_t scratchLane = 0; ///< that used it last
+  };
+  std::vector<Kernel> kernels;
+  bool oneStream = false;
+  CompileOptions compileOptions;
+
+  std::vector<std::vector<char *>> memory; ///< by window and rank
+  std::vector<uint64_t *> counters;        ///< by rank
+  std::vector<Lane> lanes;                 ///< streams; lane l is lanes[oneStream ? 0 : l]
+  Event entered = nullptr;
+  std::vector<std::vector<Raised>> raised;  ///< by array and rank
+  std::set<std::pair<int, int>> reductions; ///< operation and dtype
+  std::map<std::pair<int, int>, Function> reduceKernels;
+  Function raiseKernel = nullptr;
+  std::vector<Module> modules;
+
+  bool rehearsing = false;
+  int64_t runNumber = 0, currentOp = -1;
+  std::vector<Address> arguments;
+  Status failure;
+};
+
+} // namespace ncclxrt::cuda
+
+#endif // NCCLXRT_LIB_CUDA_PLAN_H

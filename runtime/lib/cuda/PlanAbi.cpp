@@ -1,0 +1,114 @@
+//===- PlanAbi.cpp - The C interface of plans on streams ------------------===//
+#include "Plan.h"
+
+#include <memory>
+
+using namespace ncclxrt;
+
+struct ncclxrtCudaPlan {
+  cuda::Comm &comm;
+  std::unique_ptr<cuda::Runnable> plan;
+};
+
+static ncclxrtResult_t handle(cuda::Comm &comm, const Status &status,
+                              std::unique_ptr<cuda::Runnable> made, ncclxrtCudaPlan_t *plan) {
+  if (status.ok())
+    *plan = new ncclxrtCudaPlan{comm, std::move(made)};
+  return comm.remember(status);
+}
+
+ncclxrtResult_t ncclxrtCudaPlanPrepare(ncclxrtCudaComm_t joined, const ncclxrtCudaPlanDesc_t *desc,
+                                       ncclxrtProgram_t program, ncclxrtCudaPlan_t *plan) {
+  if (!joined || !plan)
+    return ncclxrtInvalidArgument;
+  *plan = nullptr;
+  cuda::Comm &comm = cuda::commOf(joined);
+  std::unique_ptr<cuda::Runnable> made;
+  Status status = cuda::Plan::prepare(comm, desc, program, made);
+  return handle(comm, status, std::move(made), plan);
+}
+
+ncclxrtResult_t ncclxrtCudaKernelPrepare(ncclxrtCudaComm_t joined,
+                                         const ncclxrtCudaKernelPlanDesc_t *desc,
+                                         ncclxrtCudaPlan_t *plan) {
+  if (!joined || !plan)
+    return ncclxrtInvalidArgument;
+  *plan = nullptr;
+  cuda::Comm &comm = cuda::commOf(joined);
+  std::unique_ptr<cuda::Runnable> made;
+  Status status = cuda::prepareKernel(comm, desc, made);
+  return handle(comm, status, std::move(made), plan);
+}
+
+ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, size_t window, int32_t generation,
+                                      void **data, size_t *bytes) {
+  if (!plan || !data || !bytes)
+    return ncclxrtInvalidArgument;
+  return plan->comm.remember(plan->plan->buffer(window, generation, data, bytes));
+}
+
+ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream) {
+  if (!plan)
+    return ncclxrtInvalidArgument;
+  return plan->comm.remember(plan->plan->run(static_cast<cuda::Stream>(stream)));
+}
+
+ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan) {
+  delete plan;
+  return ncclxrtSuccess;
+}
+
+//===--- group B -----------------------------------------------------------------------------===//
+
+static cuda::Plan &planOf(int64_t exec) { return *reinterpret_cast<cuda::Plan *>(exec); }
+
+int64_t ncclxrtCuda_rank(int64_t exec) { return planOf(exec).rank(); }
+int64_t ncclxrtCuda_run(int64_t exec) { return planOf(exec).currentRun(); }
+
+int32_t ncclxrtCuda_copy(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t dw,
+                         int64_t dp, int64_t doff, int64_t dr, int64_t ds, int64_t drb, int64_t sw,
+                         int64_t sp, int64_t soff, int64_t sr, int64_t ss, int64_t srb, int64_t ns,
+                         int64_t np, int64_t ni) {
+  return status ? status
+                : planOf(exec).copy(op, lane, {dw, dp, doff, dr, ds, drb},
+                                    {sw, sp, soff, sr, ss, srb}, ns, np, ni);
+}
+
+int32_t ncclxrtCuda_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind,
+                           int64_t dtype, int64_t acc, int64_t scale, int64_t divisor, int64_t dw,
+                           int64_t dp, int64_t doff, int64_t dr, int64_t ds, int64_t drb,
+                           int64_t aw, int64_t ap, int64_t aoff, int64_t ar, int64_t as,
+                           int64_t arb, int64_t count, int64_t step, int64_t bw, int64_t bp,
+                           int64_t boff, int64_t br, int64_t bs, int64_t brb) {
+  return status ? status
+                : planOf(exec).reduce(op, lane, kind, dtype, acc, __builtin_bit_cast(double, scale),
+                                      divisor, {dw, dp, doff, dr, ds, drb},
+                                      {aw, ap, aoff, ar, as, arb}, count, step,
+                                      {bw, bp, boff, br, bs, brb});
+}
+
+int32_t ncclxrtCuda_signal(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
+                           int64_t peer, int64_t index) {
+  return status ? status : planOf(exec).signal(op, lane, slots, peer, index);
+}
+
+int32_t ncclxrtCuda_wait(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
+                         int64_t index, int64_t count, int64_t value) {
+  return status ? status : planOf(exec).wait(op, lane, slots, index, count, value);
+}
+
+int32_t ncclxrtCuda_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {
+  return status ? status : planOf(exec).flush(op, lane);
+}
+
+int32_t ncclxrtCuda_order(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t other) {
+  return status ? status : planOf(exec).order(op, lane, other);
+}
+
+int32_t ncclxrtCuda_argument(int32_t status, int64_t exec, int64_t window) {
+  return status ? status : planOf(exec).argument(window);
+}
+
+int32_t ncclxrtCuda_launch(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kernel) {
+  return status ? status : planOf(exec).launch(op, lane, kernel);
+}

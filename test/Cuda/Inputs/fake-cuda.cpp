@@ -1,0 +1,440 @@
+//===- fake-cuda.cpp - Stands for the CUDA driver and NVRTC ---------------===//
+//
+// Device memory is host memory, a stream a thread that does one thing after the other, the
+// runtime's own kernels are done by the host runtime's code, and NVRTC hands the text back. Kernels
+// of a plan cannot run. What is asked for is in the environment:
+//
+//   FAKE_CUDA_GPUS=N      so many GPUs (default 2)
+//   FAKE_CUDA_FAIL=NAME   every call of this function fails
+//   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
+//   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
+//
+//===----------------------------------------------------------------------===//
+#include "Base.h"
+#include "Reduce.h"
+#include "cuda/Driver.h"
+#include "ncclxrt/device/serve.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+using namespace ncclxrt;
+using namespace ncclxrt::cuda;
+
+namespace {
+constexpr int invalidValue = 1, notFound = 500, notSupported = 801, unknown = 999;
+
+std::mutex everything;
+
+const char *setting(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+bool fails(const char *name) { return !std::strcmp(setting("FAKE_CUDA_FAIL"), name); }
+#define FAKE_CUDA_FAILS                                                                            \
+  if (fails(__func__))                                                                             \
+  return unknown
+
+template <typename... Args> void log(fmt::format_string<Args...> format, Args &&...args) {
+  if (!*setting("FAKE_CUDA_LOG"))
+    return;
+  std::lock_guard<std::mutex> hold(everything);
+  if (FILE *file = std::fopen(setting("FAKE_CUDA_LOG"), "a")) {
+    fmt::print(file, "{}\n", fmt::format(format, std::forward<Args>(args)...));
+    std::fclose(file);
+  }
+}
+
+std::map<Address, size_t> allocations;
+
+template <typename T> T load(Address at) {
+  return __atomic_load_n(reinterpret_cast<const T *>(at), __ATOMIC_ACQUIRE);
+}
+} // namespace
+
+struct CUctx_st {
+  int device;
+  bool peers[16];
+};
+struct CUstream_st {
+  std::mutex lock;
+  std::condition_variable changed;
+  std::deque<std::function<bool()>> work; ///< false: not yet
+  bool busy = false, leaving = false;
+  std::thread thread{[this] { serve(); }};
+
+  void serve() {
+    std::mt19937 random(unsigned(reinterpret_cast<uintptr_t>(this) >> 4));
+    unsigned most = unsigned(std::atoi(setting("FAKE_CUDA_DELAY")));
+    std::unique_lock<std::mutex> hold(lock);
+    for (;;) {
+      changed.wait(hold, [&] { return leaving || !work.empty(); });
+      if (work.empty())
+        return;
+      std::function<bool()> next = std::move(work.front());
+      work.pop_front();
+      busy = true;
+      hold.unlock();
+      if (most)
+        usleep(random() % most);
+      while (!next())
+        usleep(20);
+      hold.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+  void add(std::function<bool()> next) {
+    std::lock_guard<std::mutex> hold(lock);
+    work.push_back(std::move(next));
+    changed.notify_all();
+  }
+  void drain() {
+    std::unique_lock<std::mutex> hold(lock);
+    changed.wait(hold, [&] { return work.empty() && !busy; });
+  }
+};
+struct CUevent_st {
+  uint64_t recorded = 0, done = 0; // under `everything`
+};
+struct CUmod_st {
+  std::string image;
+};
+struct CUfunc_st {
+  std::string name;
+};
+
+namespace {
+void doReduce(const std::string &name, const device::ReduceJob &job) {
+  static const std::vector<std::string> kinds = {"sum", "min", "max", "prod", "avg", "scaled"},
+                                        types = {"f32", "f64", "bf16", "f16", "i32",
+                                                 "i64", "i8",  "i16",  "u8",  "u16",
+                                                 "u32", "u64", "e4m3", "e5m2"};
+  size_t from = std::strlen("ncclxrt_reduce_"), cut = name.find('_', from);
+  auto number = [](const std::vector<std::string> &list, const std::string &word) {
+    return int(std::find(list.begin(), list.end(), word) - list.begin());
+  };
+  int kind = number(kinds, name.substr(from, cut - from));
+  auto dtype = ncclxrtDtype_t(number(types, name.substr(cut + 1)));
+  bool narrow = isFloat(dtype) && sizeOf(dtype) < 4;
+  Reduction reduction{kind > 3 ? ncclxrtReduceSum : ncclxrtReduceKind_t(kind), dtype,
+                      narrow ? ncclxrtF32 : dtype, job.scale, job.divisor};
+  auto placed = [](const device::Pieces &p) {
+    return Placed{reinterpret_cast<std::byte *>(p.at), Range{0, p.rows, p.stride, p.rowBytes}};
+  };
+  Placed b = placed(job.b);
+  reduceRanges(reduction, placed(job.to), placed(job.a), job.count, job.step,
+               job.b.at ? &b : nullptr);
+}
+
+template <typename T> int waitFor(Stream stream, Address at, T value, const char *name) {
+  log("{} {}", name, value);
+  using Signed = std::make_signed_t<T>;
+  stream->add([=] { return Signed(load<T>(at) - value) >= 0; });
+  return success;
+}
+template <typename T> int writeTo(Stream stream, Address at, T value, const char *name) {
+  log("{} {}", name, value);
+  stream->add([=] {
+    __atomic_store_n(reinterpret_cast<T *>(at), value, __ATOMIC_RELEASE);
+    return true;
+  });
+  return success;
+}
+} // namespace
+
+extern "C" {
+int cuInit(unsigned) {
+  FAKE_CUDA_FAILS;
+  return success;
+}
+int cuGetErrorString(int result, const char **text) {
+  *text = result == unknown ? "made to fail" : result == notSupported ? "not supported" : "failed";
+  return success;
+}
+int cuDeviceGetCount(int *count) {
+  *count = *setting("FAKE_CUDA_GPUS") ? std::atoi(setting("FAKE_CUDA_GPUS")) : 2;
+  return success;
+}
+int cuDeviceGet(int *device, int index) {
+  *device = index;
+  return success;
+}
+int cuDeviceGetName(char *name, int size, int) {
+  std::snprintf(name, size_t(size), "fake GPU");
+  return success;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int) {
+  *value = attribute == capabilityMajor     ? 9
+           : attribute == has64BitStreamOps ? 1
+           : attribute == multiprocessors   ? 132
+                                            : 0;
+  return success;
+}
+int cuDeviceCanAccessPeer(int *can, int, int) {
+  *can = !fails(__func__);
+  return success;
+}
+int cuDevicePrimaryCtxRetain(Context *context, int device) {
+  FAKE_CUDA_FAILS;
+  static CUctx_st contexts[16];
+  contexts[device].device = device;
+  *context = &contexts[device];
+  return success;
+}
+int cuDevicePrimaryCtxRelease_v2(int) { return success; }
+static thread_local Context current = nullptr;
+int cuCtxSetCurrent(Context context) {
+  current = context;
+  return success;
+}
+int cuCtxEnablePeerAccess(Context peer, unsigned) {
+  std::lock_guard<std::mutex> hold(everything);
+  return std::exchange(current->peers[peer->device], true) ? alreadyEnabled : success;
+}
+int cuCtxSynchronize() { return success; }
+int cuMemAlloc_v2(Address *at, size_t bytes) {
+  FAKE_CUDA_FAILS;
+  if (!current)
+    return invalidValue;
+  void *memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  if (!memory)
+    return outOfMemory;
+  std::memset(memory, 0xcd, bytes);
+  *at = reinterpret_cast<Address>(memory);
+  std::lock_guard<std::mutex> hold(everything);
+  allocations[*at] = bytes;
+  return success;
+}
+int cuMemFree_v2(Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  if (!allocations.erase(at))
+    return invalidValue;
+  std::free(reinterpret_cast<void *>(at));
+  return success;
+}
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return success;
+}
+int cuMemFreeHost(void *memory) {
+  std::free(memory);
+  return success;
+}
+int cuMemHostGetDevicePointer_v2(Address *at, void *memory, unsigned) {
+  *at = reinterpret_cast<Address>(memory);
+  return success;
+}
+int cuMemGetAddressRange_v2(Address *base, size_t *size, Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocations.upper_bound(at);
+  if (it == allocations.begin() ||
+      at >= std::prev(it)->first + std::max<size_t>(1, std::prev(it)->second))
+    return invalidValue;
+  *base = std::prev(it)->first;
+  *size = std::prev(it)->second;
+  return success;
+}
+int cuIpcGetMemHandle(IpcHandle *, Address) { return notSupported; }
+int cuIpcOpenMemHandle_v2(Address *, IpcHandle, unsigned) { return notSupported; }
+int cuIpcCloseMemHandle(Address) { return notSupported; }
+
+int cuMemsetD8Async(Address at, unsigned char value, size_t bytes, Stream stream) {
+  stream->add([=] {
+    std::memset(reinterpret_cast<void *>(at), value, bytes);
+    return true;
+  });
+  return success;
+}
+int cuMemcpyAsync(Address to, Address from, size_t bytes, Stream stream) {
+  FAKE_CUDA_FAILS;
+  log("cuMemcpyAsync {}", bytes);
+  stream->add([=] {
+    // Words at a time: the watchdog writes counters that others load.
+    if (to % 8 == 0 && from % 8 == 0 && bytes == 8)
+      __atomic_store_n(reinterpret_cast<uint64_t *>(to), load<uint64_t>(from), __ATOMIC_RELEASE);
+    else
+      std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    return true;
+  });
+  return success;
+}
+int cuMemcpy2DAsync_v2(const Copy2D *given, Stream stream) {
+  Copy2D copy = *given;
+  if (copy.fromType != unifiedMemory || copy.toType != unifiedMemory || copy.width > copy.toPitch ||
+      copy.width > copy.fromPitch)
+    return invalidValue;
+  log("cuMemcpy2DAsync {} x {}", copy.height, copy.width);
+  stream->add([=] {
+    for (size_t row = 0; row < copy.height; ++row)
+      std::memmove(reinterpret_cast<void *>(copy.to + row * copy.toPitch),
+                   reinterpret_cast<void *>(copy.from + row * copy.fromPitch), copy.width);
+    return true;
+  });
+  return success;
+}
+int cuStreamCreate(Stream *stream, unsigned) {
+  FAKE_CUDA_FAILS;
+  *stream = new CUstream_st;
+  return success;
+}
+int cuStreamDestroy_v2(Stream stream) {
+  {
+    std::lock_guard<std::mutex> hold(stream->lock);
+    stream->leaving = true;
+    stream->changed.notify_all();
+  }
+  stream->thread.join();
+  delete stream;
+  return success;
+}
+int cuStreamSynchronize(Stream stream) {
+  stream->drain();
+  return success;
+}
+int cuStreamIsCapturing(Stream, int *capturing) {
+  *capturing = fails(__func__);
+  return success;
+}
+int cuStreamWaitEvent(Stream stream, Event event, unsigned) {
+  log("cuStreamWaitEvent");
+  uint64_t wanted;
+  {
+    std::lock_guard<std::mutex> hold(everything);
+    wanted = event->recorded;
+  }
+  stream->add([=] {
+    std::lock_guard<std::mutex> hold(everything);
+    return event->done >= wanted;
+  });
+  return success;
+}
+int cuStreamWaitValue32_v2(Stream s, Address at, uint32_t value, unsigned) {
+  return waitFor(s, at, value, "cuStreamWaitValue32");
+}
+int cuStreamWriteValue32_v2(Stream s, Address at, uint32_t value, unsigned) {
+  return writeTo(s, at, value, "cuStreamWriteValue32");
+}
+int cuStreamWaitValue64_v2(Stream s, Address at, uint64_t value, unsigned) {
+  return waitFor(s, at, value, "cuStreamWaitValue64");
+}
+int cuStreamWriteValue64_v2(Stream s, Address at, uint64_t value, unsigned) {
+  FAKE_CUDA_FAILS;
+  return writeTo(s, at, value, "cuStreamWriteValue64");
+}
+int cuEventCreate(Event *event, unsigned) {
+  *event = new CUevent_st;
+  return success;
+}
+int cuEventDestroy_v2(Event event) {
+  delete event;
+  return success;
+}
+int cuEventRecord(Event event, Stream stream) {
+  uint64_t number;
+  {
+    std::lock_guard<std::mutex> hold(everything);
+    number = ++event->recorded;
+  }
+  stream->add([=] {
+    std::lock_guard<std::mutex> hold(everything);
+    event->done = std::max(event->done, number);
+    return true;
+  });
+  return success;
+}
+int cuEventQuery(Event event) {
+  std::lock_guard<std::mutex> hold(everything);
+  return event->done >= event->recorded ? success : notReady;
+}
+int cuModuleLoadData(Module *module, const void *image) {
+  FAKE_CUDA_FAILS;
+  log("cuModuleLoadData");
+  *module = new CUmod_st{static_cast<const char *>(image)};
+  return success;
+}
+int cuModuleUnload(Module module) {
+  delete module;
+  return success;
+}
+int cuModuleGetFunction(Function *function, Module module, const char *name) {
+  if (module->image.find(std::string(name) + "(") == std::string::npos)
+    return notFound;
+  *function = new CUfunc_st{name};
+  return success;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int, size_t) {
+  *blocks = 2;
+  return success;
+}
+int cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                   unsigned, unsigned, unsigned, Stream stream, void **parameters, void **) {
+  const std::string &name = function->name;
+  log("cuLaunchKernel {} {} x {}", name, blocks, threads);
+  if (name == "ncclxrt_raise") {
+    auto *slot = *static_cast<uint64_t **>(parameters[0]);
+    stream->add([=] {
+      __atomic_fetch_add(slot, 1, __ATOMIC_RELEASE);
+      return true;
+    });
+    return success;
+  }
+  if (name.rfind("ncclxrt_reduce_", 0) != 0)
+    return notSupported; // no code of its own runs here
+  device::ReduceJob job = *static_cast<device::ReduceJob *>(parameters[0]);
+  stream->add([=] {
+    doReduce(name, job);
+    return true;
+  });
+  return success;
+}
+
+// NVRTC.
+struct nvrtcProgramState {
+  std::string source, log;
+};
+int nvrtcCreateProgram(nvrtcProgramState **program, const char *source, const char *, int,
+                       const char *const *, const char *const *) {
+  *program = new nvrtcProgramState{source, ""};
+  return 0;
+}
+int nvrtcCompileProgram(nvrtcProgramState *program, int count, const char *const *options) {
+  log("nvrtcCompileProgram {}", count ? options[0] : "");
+  if (!fails("nvrtcCompileProgram"))
+    return 0;
+  program->log = "made to fail";
+  return 6;
+}
+int nvrtcGetProgramLogSize(nvrtcProgramState *program, size_t *size) {
+  *size = program->log.size() + 1;
+  return 0;
+}
+int nvrtcGetProgramLog(nvrtcProgramState *program, char *text) {
+  std::strcpy(text, program->log.c_str());
+  return 0;
+}
+int nvrtcGetCUBINSize(nvrtcProgramState *program, size_t *size) {
+  *size = program->source.size() + 1;
+  return 0;
+}
+int nvrtcGetCUBIN(nvrtcProgramState *program, char *image) {
+  std::memcpy(image, program->source.c_str(), program->source.size() + 1);
+  return 0;
+}
+int nvrtcDestroyProgram(nvrtcProgramState **program) {
+  delete *program;
+  *program = nullptr;
+  return 0;
+}
+}

@@ -1,0 +1,42 @@
+//===- Nccl.h - The same collective by NCCL, by turns ------------------------*- C++ -*-===//
+#ifndef NCCLX_TOOLS_NCCLX_RUN_NCCL_H
+#define NCCLX_TOOLS_NCCLX_RUN_NCCL_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace mlir::ncclx {
+
+/// One collective over all ranks, as NCCL counts it.
+struct NcclCall {
+  std::string kind;  ///< "all_gather", "all_reduce" (a sum), "reduce_scatter" or "all_to_all"
+  int64_t bytes = 0; ///< of the larger of a rank's two buffers
+  bool bf16 = false; ///< else f32
+};
+
+/// One rank's communicators, loaded at run time: default, symmetric windows, and zero CTAs.
+class Nccl {
+public:
+  static constexpr int modes = 3;
+  static const char *modeName(int mode);
+  /// Whether this program was built with NCCL's header, and its library is there; else why not.
+  static bool available(std::string &why);
+
+  /// Collective; the rank's GPU is the calling thread's. `gather` hands every rank's bytes to all.
+  /// "" or what failed.
+  std::string join(int32_t rank, int32_t ranks, const NcclCall &call,
+                   llvm::function_ref<bool(const void *, size_t, void *)> gather);
+  std::string launch(int mode, void *stream);
+  Nccl();
+  ~Nccl();
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace mlir::ncclx
+#endif // NCCLX_TOOLS_NCCLX_RUN_NCCL_H

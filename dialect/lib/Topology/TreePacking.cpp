@@ -14,8 +14,8 @@ constexpr double unreachable = 1e200;
 /// Columns are generated until the prices show that no packing is better by more than this.
 constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
-/// Data is cut into this many shares at most.
-constexpr unsigned maxShares = 48;
+/// Shares of trees along which sums are made.
+constexpr unsigned maxInwardShares = 6;
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -82,7 +82,7 @@ std::vector<unsigned> arborescence(const Matrix &cost, unsigned root) {
 class Packer {
 public:
   Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, bool inward);
-  std::optional<TreePacking> run();
+  std::optional<TreePacking> run(unsigned maxShares);
 
 private:
   struct Use {
@@ -108,7 +108,7 @@ private:
                                  double *cost) const;
   std::vector<unsigned> shallow(unsigned root) const;
   double busiest(const std::vector<std::pair<const Tree *, double>> &amounts) const;
-  TreePacking rounded(double rate) const;
+  TreePacking rounded(double rate, unsigned maxShares) const;
 };
 
 Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, bool inward)
@@ -120,7 +120,7 @@ Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, bool in
         continue;
       std::optional<Route> route =
           inward ? resources.route(group[v], group[u]) : resources.route(group[u], group[v]);
-      if (!route || route->cap.toDouble() <= 0)
+      if (!route || route->cap.toDouble() <= 0 || (inward && !resources.route(group[u], group[v])))
         continue;
       double slowest = 0;
       for (unsigned resource : route->resources) {
@@ -204,7 +204,7 @@ double Packer::busiest(const std::vector<std::pair<const Tree *, double>> &amoun
 }
 
 /// The amounts as whole shares: of all numbers of shares the fewest that lose next to nothing.
-TreePacking Packer::rounded(double rate) const {
+TreePacking Packer::rounded(double rate, unsigned maxShares) const {
   TreePacking best;
   double bestLoad = std::numeric_limits<double>::infinity();
   for (unsigned shares = 1; shares <= maxShares; ++shares) {
@@ -227,8 +227,7 @@ TreePacking Packer::rounded(double rate) const {
         left -= counts[i];
         rest.push_back({counts[i] - exact, i});
       }
-      std::stable_sort(rest.begin(), rest.end(),
-                       [](const auto &a, const auto &b) { return a.first < b.first; });
+      std::sort(rest.begin(), rest.end());
       for (size_t k = 0; left > 0; ++k, --left)
         ++counts[rest[k % rest.size()].second];
       for (size_t i = 0; i < of.size(); ++i)
@@ -263,7 +262,7 @@ TreePacking Packer::rounded(double rate) const {
   return best;
 }
 
-std::optional<TreePacking> Packer::run() {
+std::optional<TreePacking> Packer::run(unsigned maxShares) {
   for (unsigned root = 0; root < n; ++root) {
     std::vector<unsigned> parent = shallow(root);
     if (std::find(parent.begin(), parent.end(), n) != parent.end())
@@ -310,7 +309,7 @@ std::optional<TreePacking> Packer::run() {
   }
   if (!(rate > 0))
     return std::nullopt;
-  TreePacking packing = rounded(rate);
+  TreePacking packing = rounded(rate, maxShares);
   packing.leastSecondsPerByte = std::isfinite(most) ? unit / most : 0;
   return packing;
 }
@@ -318,15 +317,16 @@ std::optional<TreePacking> Packer::run() {
 
 std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resources,
                                                             llvm::ArrayRef<unsigned> group,
-                                                            bool inward) {
+                                                            bool inward, unsigned maxShares) {
   if (group.size() < 2 || group.size() > maxTreeMembers)
     return std::nullopt;
-  return Packer(resources, group, inward).run();
+  return Packer(resources, group, inward).run(maxShares);
 }
 
 const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, bool inward) {
   auto [it, isNew] = known.try_emplace({group.vec(), inward});
   if (isNew)
-    it->second = packTrees(resources, group, inward);
+    it->second = inward ? packTrees(resources, group, true, maxInwardShares)
+                        : packTrees(resources, group, false);
   return it->second ? &*it->second : nullptr;
 }

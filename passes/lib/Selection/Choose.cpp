@@ -34,6 +34,16 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   return topology::bound(*target.topology, query);
 }
 
+static bool hasTrees(CollectiveOpInterface op, const SelectionTarget &target) {
+  std::vector<unsigned> group;
+  for (int64_t rank : firstGroup(op))
+    group.push_back(unsigned(rank));
+  if (!target.trees ||
+      llvm::any_of(group, [&](unsigned r) { return r >= target.trees->numRanks(); }))
+    return false;
+  return target.trees->pack(group, /*inward=*/op.isReduction());
+}
+
 /// Hosts of its first group.
 static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
   std::set<int> hosts;
@@ -56,6 +66,8 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, const SelectionT
     Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
     if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
       candidate.refused = *why;
+    } else if (candidate.algorithm == Algorithm::Trees && !hasTrees(op, target)) {
+      candidate.refused = target.trees ? "no trees reach every member" : "trees are not considered";
     } else {
       FailureOr<double> seconds = timeAlone(op, candidate.algorithm, target, bytes);
       if (failed(seconds))

@@ -15,13 +15,16 @@ FailureOr<OwnedTarget> mlir::ncclx::readTarget(ModuleOp module, StringRef pass,
                               << " needs topology=FILE, or the module's attribute ncclx.topology";
   OwnedTarget target;
   target.loadStore = loadStore;
-  target.read = topologyFile.empty() ? readTopology(inModule)
-                                     : topology::readTopologyFile(topologyFile.str());
-  if (!target.read.topology) {
-    for (const topology::Diagnostic &diagnostic : target.read.diagnostics)
+  target.read = std::make_unique<topology::ReadResult>(
+      topologyFile.empty() ? readTopology(inModule)
+                           : topology::readTopologyFile(topologyFile.str()));
+  if (!target.read->topology) {
+    for (const topology::Diagnostic &diagnostic : target.read->diagnostics)
       module.emitError(topology::toString(diagnostic, topologyFile.str()));
     return failure();
   }
+  target.trees =
+      std::make_unique<topology::TreePacker>(*target.read->topology, topology::Rate::payload);
   if (!ruleFile.empty()) {
     std::string error;
     target.rules = RuleTable::readFile(ruleFile, error);

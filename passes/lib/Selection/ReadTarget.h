@@ -5,15 +5,19 @@
 #include "ncclx/Selection/Selection.h"
 #include "ncclx/Topology/IO.h"
 
+#include <memory>
+
 namespace mlir::ncclx {
 
 /// A target with what it points to.
 struct OwnedTarget {
-  topology::ReadResult read;
+  std::unique_ptr<topology::ReadResult> read; ///< the packer points into it
   std::optional<RuleTable> rules;
   bool loadStore = true;
+  std::unique_ptr<topology::TreePacker> trees = nullptr;
   SelectionTarget get() const {
-    return {&*read.topology, topology::Rate::payload, loadStore, rules ? &*rules : nullptr};
+    return {&*read->topology, topology::Rate::payload, loadStore, rules ? &*rules : nullptr,
+            trees.get()};
   }
 };
 

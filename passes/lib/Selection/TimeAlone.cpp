@@ -96,7 +96,7 @@ FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   PassManager pm(op->getContext());
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
-  pm.addPass(createConvertNCCLXToCTran(options));
+  pm.addPass(createConvertNCCLXToCTran(options, target.trees));
   if (failed(pm.run(*module)))
     return failure();
   auto program = module->lookupSymbol<ctran::ProgramOp>(aloneName);

@@ -30,21 +30,25 @@ struct TreePacking {
 
 /// Packs trees of one root for each member so that all roots' data moves at the highest common
 /// rate: a linear program over trees, whose columns are generated as least-cost arborescences at
-/// its prices, its solution rounded to shares. An edge is a route of ResourceModel, with all that
-/// it holds. With `inward`, data goes from the children to their parents. std::nullopt where some
-/// member cannot be reached, or the group has more than `maxTreeMembers`.
+/// its prices, its solution rounded to `maxShares` shares at most. An edge is a route of
+/// ResourceModel, with all that it holds. With `inward`, data goes from the children to their
+/// parents, and every edge has a route back, so that the trees serve both ways. std::nullopt where
+/// some member cannot be reached, or the group has more than `maxTreeMembers`.
 std::optional<TreePacking> packTrees(ResourceModel &resources, llvm::ArrayRef<unsigned> group,
-                                     bool inward);
+                                     bool inward, unsigned maxShares = 48);
 constexpr unsigned maxTreeMembers = 64;
 
 /// Packings of one topology, each made once. Belongs to one thread; the topology outlives it.
 class TreePacker {
 public:
-  TreePacker(const Topology &topology, Rate rate) : resources(topology, rate) {}
-  /// Null where packTrees has none.
+  TreePacker(const Topology &topology, Rate rate)
+      : ranks(topology.numRanks()), resources(topology, rate) {}
+  unsigned numRanks() const { return ranks; }
+  /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);
 
 private:
+  unsigned ranks;
   ResourceModel resources;
   std::map<std::pair<std::vector<unsigned>, bool>, std::optional<TreePacking>> known;
 };

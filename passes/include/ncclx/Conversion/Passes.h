@@ -20,6 +20,10 @@ namespace mlir::memref {
 class MemRefDialect;
 }
 
+namespace mlir::ncclx::topology {
+class TreePacker;
+}
+
 namespace mlir::ncclx {
 
 /// Why `algorithm` cannot carry `op`, whose groups have so many axes in its program (ProgramGrid; 0
@@ -29,11 +33,15 @@ std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm,
 /// The program that a collective names by `ncclx.schedule`, or null.
 ctran::ProgramOp getSchedule(CollectiveOpInterface op);
 
-/// The order in which `algorithm` reduces.
+/// The order in which `algorithm` reduces; `any` where it is none that the language names.
 ReductionOrder orderOf(Algorithm algorithm);
 
 #define GEN_PASS_DECL
 #include "ncclx/Conversion/Passes.h.inc"
+/// The pass with trees packed by `trees`, which outlives it and may be null.
+std::unique_ptr<Pass> createConvertNCCLXToCTran(const ConvertNCCLXToCTranOptions &options,
+                                                topology::TreePacker *trees);
+
 #define GEN_PASS_REGISTRATION
 #include "ncclx/Conversion/Passes.h.inc"
 } // namespace mlir::ncclx

@@ -27,7 +27,9 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"loadStore", "load-store", "bool", "true",
-           "Peers' memory is reached by load and store (false: by puts of a nic lane alone)">
+           "Peers' memory is reached by load and store (false: by puts of a nic lane alone)">,
+    Option<"topologyFile", "topology", "std::string", "\"\"",
+           "Topology file into which `trees` are packed; without it, the module's ncclx.topology">
   ];
   let dependentDialects = ["::mlir::ctran::CTranDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

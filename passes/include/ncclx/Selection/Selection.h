@@ -5,6 +5,7 @@
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/Selection/Rules.h"
 #include "ncclx/Topology/Bounds.h"
+#include "ncclx/Topology/TreePacking.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -20,6 +21,8 @@ struct SelectionTarget {
   topology::Rate rate = topology::Rate::payload;
   bool loadStore = true;            ///< peers' memory is reached by load and store
   const RuleTable *rules = nullptr; ///< asked before any prediction; may be null
+  /// Of this topology and rate; null: trees are not considered.
+  topology::TreePacker *trees = nullptr;
 };
 
 /// Seconds that `op`, carried by `algorithm` or by the schedule that it names, takes alone on

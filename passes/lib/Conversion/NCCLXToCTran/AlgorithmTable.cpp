@@ -1,6 +1,7 @@
 //===- AlgorithmTable.cpp - Which algorithm carries what
 //---------------------------------------===//
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Topology/TreePacking.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -24,6 +25,8 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   case Algorithm::Bruck:
   case Algorithm::Binomial:
     return ReductionOrder::Tree;
+  case Algorithm::Trees:
+    return ReductionOrder::Any;
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -85,6 +88,21 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     if (flow.route == Route::Listed || flow.counts)
       return llvm::formatv("{0} has no eager form", op->getName().stripDialect()).str();
     return std::nullopt;
+  case Algorithm::Trees: {
+    if (flow.route != Route::All || flow.counts || (flow.inCut && flow.outCut))
+      return llvm::formatv("there are no trees for {0}", op->getName().stripDialect()).str();
+    if (axes == 0)
+      return "no axes span its group";
+    int64_t members = getGroupSize(op);
+    if (members != lookupGrid(op).getNumRanks())
+      return llvm::formatv("it is for groups of all ranks, not of {0} of {1}", members,
+                           lookupGrid(op).getNumRanks())
+          .str();
+    if (members < 2 || members > topology::maxTreeMembers)
+      return llvm::formatv("it is for 2 to {0} members, not {1}", topology::maxTreeMembers, members)
+          .str();
+    return std::nullopt;
+  }
   case Algorithm::Binomial:
     if (!rooted)
       return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();

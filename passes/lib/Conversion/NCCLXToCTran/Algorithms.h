@@ -10,11 +10,13 @@
 
 #include "ncclx/Conversion/ScheduleBuilder.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Topology/TreePacking.h"
 
 #include <functional>
 #include <string>
 
 namespace mlir::ctran {
+namespace topology = ncclx::topology;
 
 struct CollectiveSpec {
   ncclx::Dataflow flow;       ///< who sends which box to whom
@@ -34,7 +36,12 @@ struct CollectiveSpec {
   SmallVector<Value> inReady; ///< the input holds its value after these
   SmallVector<Value> outFree; ///< the output may be overwritten after these
 
+  /// Trees: from each member to all, or where there is a reduction from all to each.
+  const topology::TreePacking *outward = nullptr, *inward = nullptr;
+
   int64_t groupSize(ScheduleBuilder &s) const;
+  /// The rank number of a member of a group of all ranks.
+  int64_t rankOf(ScheduleBuilder &s, int64_t member) const;
   /// Of one of several steps that combine partial results: neither scales nor divides.
   Combination step() const { return {combination.kind, combination.accumulate}; }
   /// Of the last of them.
@@ -82,6 +89,9 @@ FailureOr<InFlight> emitWritten(ScheduleBuilder &s, const CollectiveSpec &c, Ope
 Value emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, ValueRange before);
 /// Binomial: a tree from or to the root, ceil(log2 n) deep.
 InFlight emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// Trees packed into a topology.
+InFlight emitTrees(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Elements of a scratch slot that holds the largest piece of `type` cut along `dim` (nothing: its
 /// elements in row-major order) among `members`.

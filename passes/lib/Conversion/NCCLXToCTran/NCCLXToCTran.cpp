@@ -5,6 +5,8 @@
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Topology.h"
+#include "ncclx/Topology/IO.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -48,8 +50,8 @@ struct Started {
 
 class Converter {
 public:
-  Converter(func::FuncOp function, bool loadStore)
-      : function(function), b(function.getContext()), loadStore(loadStore) {}
+  Converter(func::FuncOp function, bool loadStore, topology::TreePacker *trees)
+      : function(function), b(function.getContext()), loadStore(loadStore), trees(trees) {}
 
   LogicalResult run();
 
@@ -57,6 +59,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore;
+  topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
   llvm::MapVector<Value, Buffer> buffers;
@@ -70,6 +73,7 @@ private:
   void stageViews();
   LogicalResult declareBuffers();
   LogicalResult convertCollective(CollectiveOpInterface op);
+  LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -333,6 +337,45 @@ SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
   return names;
 }
 
+LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  if (!trees)
+    return op->emitOpError("asks for trees, which are packed into a topology: there is neither the "
+                           "pass's topology=FILE nor the module's ncclx.topology");
+  std::vector<unsigned> group;
+  int64_t members = 1;
+  for (unsigned axis : spec.axes)
+    members *= grid->axes()[axis].size;
+  for (int64_t member = 0; member < members; ++member) {
+    int64_t rank = 0, rest = member;
+    for (unsigned axis : llvm::reverse(spec.axes)) {
+      rank += rest % grid->axes()[axis].size * grid->axes()[axis].stride;
+      rest /= grid->axes()[axis].size;
+    }
+    group.push_back(unsigned(rank));
+  }
+  if (group.size() > trees->numRanks())
+    return op->emitOpError("runs on ")
+           << group.size() << " ranks, but the topology has " << trees->numRanks();
+  // What is summed along trees is spread along the same.
+  if (spec.flow.combines)
+    spec.inward = trees->pack(group, /*inward=*/true);
+  else
+    spec.outward = trees->pack(group, /*inward=*/false);
+  if (!spec.inward && !spec.outward)
+    return op->emitOpError("asks for trees, but on this topology none reach every member");
+  for (const topology::TreePacking *packing : {spec.outward, spec.inward})
+    if (packing)
+      remark::analysis(op->getLoc(),
+                       remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
+          << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest "
+                         "resource takes {4:F3} of the least that any trees can",
+                         packing->trees.size(), group.size(), packing->depth, packing->shares,
+                         packing->leastSecondsPerByte > 0
+                             ? packing->secondsPerByte / packing->leastSecondsPerByte
+                             : 0.0);
+  return success();
+}
+
 static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
                             const ctran::CollectiveSpec &spec) {
   switch (algorithm) {
@@ -346,6 +389,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitBinomial(s, spec);
   case Algorithm::Eager:
     return ctran::emitEager(s, spec);
+  case Algorithm::Trees:
+    return ctran::emitTrees(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -358,6 +403,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (std::optional<std::string> why =
           written ? std::nullopt : whyNot(op, algorithm, s->spec.axes.size()))
     return op->emitOpError("asks for ") << stringifyAlgorithm(algorithm) << ", but " << *why;
+  if (!written && algorithm == Algorithm::Trees && failed(packTrees(op, s->spec)))
+    return failure();
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
   s->spec.in = buffers[s->inRoot].window;
@@ -640,10 +687,35 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       if (communicates)
         functions.push_back(function);
     }
+    // Trees need a topology, and nothing else does.
+    topology::ReadResult read;
+    std::optional<topology::TreePacker> own;
+    auto inModule =
+        getOperation()->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName());
+    if (!trees && (!topologyFile.empty() || inModule)) {
+      read =
+          topologyFile.empty() ? readTopology(inModule) : topology::readTopologyFile(topologyFile);
+      if (!read.topology) {
+        for (const topology::Diagnostic &diagnostic : read.diagnostics)
+          getOperation().emitError(topology::toString(diagnostic, topologyFile));
+        return signalPassFailure();
+      }
+      own.emplace(*read.topology, topology::Rate::payload);
+    }
     for (func::FuncOp function : functions)
-      if (failed(Converter(function, loadStore).run()))
+      if (failed(Converter(function, loadStore, own ? &*own : trees).run()))
         return signalPassFailure();
   }
+
+  topology::TreePacker *trees = nullptr;
 };
 
 } // namespace
+
+std::unique_ptr<Pass>
+mlir::ncclx::createConvertNCCLXToCTran(const ConvertNCCLXToCTranOptions &options,
+                                       topology::TreePacker *trees) {
+  auto pass = std::make_unique<ConvertNCCLXToCTran>(options);
+  pass->trees = trees;
+  return pass;
+}

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 using namespace mlir;
@@ -93,6 +94,20 @@ struct World {
   bool oneStream;
   int contenders; ///< ours, and NCCL's modes
   Hall hall;
+  std::mutex lock;
+  std::vector<ncclxrtCudaComm_t> comms; ///< by rank; null: not yet, or no more
+
+  void joinComm(int32_t rank, ncclxrtCudaComm_t comm) {
+    std::lock_guard<std::mutex> hold(lock);
+    comms[rank] = comm;
+  }
+  void leaveComm(int32_t rank) { joinComm(rank, nullptr); }
+  void abortAll(const char *reason) {
+    std::lock_guard<std::mutex> hold(lock);
+    for (ncclxrtCudaComm_t comm : comms)
+      if (comm)
+        ncclxrtCudaAbort(comm, reason);
+  }
 };
 struct Seat {
   World &world;
@@ -183,15 +198,21 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     return result == ncclxrtSuccess;
   };
   llvm::scope_exit leave([&] {
-    if (!failed.empty())
+    if (!failed.empty()) {
       world.hall.leave();
-    else
-      world.hall.meet(); // nobody frees what a peer still reads
+      world.abortAll(sawOneLeave); // or the others wait for this rank until their own deadlines
+    }
+    // Memory is given back when nobody's streams wait any more.
+    if (prepared)
+      good(ncclxrtCudaPlanWait(prepared));
+    world.leaveComm(seat.rank);
+    world.hall.part();
     ncclxrtCudaPlanDestroy(prepared);
     ncclxrtCudaDestroy(comm);
   });
   if (!good(ncclxrtCudaInit(&config, &comm)))
     return failed;
+  world.joinComm(seat.rank, comm);
   void *stream = nullptr;
   ncclxrtResult_t made;
   if (world.program.whole) {
@@ -300,7 +321,9 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
               int32_t(gpus),
               streams > queues,
               options.nccl ? 1 + Nccl::modes : 1,
-              Hall(int32_t(plan.ranks))};
+              Hall(int32_t(plan.ranks)),
+              {},
+              std::vector<ncclxrtCudaComm_t>(plan.ranks)};
   SmallVector<size_t> results = resultWindows(plan);
   std::vector<std::string> outcomes(plan.ranks);
   constexpr int rounds = 9;

@@ -174,15 +174,17 @@ struct CudaDescription {
 
 static constexpr char sawOneLeave[] = "another rank has left";
 
-/// Runs a rank; the outcome's sentence is "" when all went well. Result `i` goes to resultAt(i),
-/// `time` takes run and nanoseconds, `bursts` get seconds of a run, contender by contender.
-static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
-                               llvm::function_ref<char *(size_t)> resultAt,
-                               llvm::function_ref<void(int64_t, int64_t)> time,
-                               std::vector<double> &bursts) {
+/// Runs a rank; `failed` says why it failed, and is "" when all went well. Result `i` goes to
+/// resultAt(i), `time` takes run and nanoseconds, `bursts` get seconds of a run, contender by
+/// contender.
+static void runCudaRank(Seat &seat, ArrayRef<size_t> results,
+                        llvm::function_ref<char *(size_t)> resultAt,
+                        llvm::function_ref<void(int64_t, int64_t)> time,
+                        std::vector<double> &bursts, std::string &failed) {
   World &world = seat.world;
   ncclxrtCudaComm_t comm = nullptr;
   ncclxrtCudaPlan_t prepared = nullptr;
+  void *stream = nullptr;
   ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
   config.rank = seat.rank;
   config.nranks = int32_t(world.plan.ranks);
@@ -191,7 +193,6 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
   config.allgather = allgather;
   config.context = &seat;
   config.driver = world.cuda.driver.empty() ? nullptr : world.cuda.driver.c_str();
-  std::string failed;
   auto good = [&](ncclxrtResult_t result) {
     if (result != ncclxrtSuccess && failed.empty())
       failed = ncclxrtCudaLastError(comm);
@@ -205,15 +206,16 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     // Memory is given back when nobody's streams wait any more.
     if (prepared)
       good(ncclxrtCudaPlanWait(prepared));
+    if (stream)
+      good(ncclxrtCudaSynchronize(comm, stream));
     world.leaveComm(seat.rank);
     world.hall.part();
     ncclxrtCudaPlanDestroy(prepared);
     ncclxrtCudaDestroy(comm);
   });
   if (!good(ncclxrtCudaInit(&config, &comm)))
-    return failed;
+    return;
   world.joinComm(seat.rank, comm);
-  void *stream = nullptr;
   ncclxrtResult_t made;
   if (world.program.whole) {
     KernelDescription kernel(world);
@@ -223,12 +225,12 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     made = ncclxrtCudaPlanPrepare(comm, &description.description, world.entry, &prepared);
   }
   if (!good(made) || !good(ncclxrtCudaStream(comm, &stream)))
-    return failed;
+    return;
   std::vector<void *> buffers(world.plan.windows.size());
   size_t bytes = 0;
   for (size_t w = 0; w < buffers.size(); ++w)
     if (!good(ncclxrtCudaPlanBuffer(prepared, w, 0, &buffers[w], &bytes)))
-      return failed;
+      return;
   double seconds = 0;
   auto enqueue = [&](int64_t times) {
     auto start = std::chrono::steady_clock::now();
@@ -249,23 +251,23 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
                    window.argument, window.type, content.data(), world.options.exact);
       if (!good(ncclxrtCudaCopy(comm, stream, buffers[w], content.data(), window.bytes)) ||
           !good(ncclxrtCudaSynchronize(comm, stream)))
-        return failed;
+        return;
     }
     if (!world.hall.meet())
-      return failed = sawOneLeave;
+      return void(failed = sawOneLeave);
     if (!enqueue(1))
-      return failed;
+      return;
     time(run, int64_t(seconds * 1e9));
     // The next inputs are written when every rank has read these.
     if (!world.hall.meet())
-      return failed = sawOneLeave;
+      return void(failed = sawOneLeave);
   }
   for (auto [result, w] : llvm::enumerate(results))
     if (!good(ncclxrtCudaCopy(comm, stream, resultAt(result), buffers[w],
                               world.plan.windows[w].bytes)))
-      return failed;
+      return;
   if (!good(ncclxrtCudaSynchronize(comm, stream)) || !world.options.burst)
-    return failed;
+    return;
   Nccl nccl;
   if (world.options.nccl)
     failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
@@ -276,7 +278,7 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
   for (size_t turn = 0; failed.empty() && turn < bursts.size(); ++turn) {
     int contender = int(turn % size_t(world.contenders));
     if (!world.hall.meet())
-      return failed = sawOneLeave;
+      return void(failed = sawOneLeave);
     auto start = std::chrono::steady_clock::now();
     if (contender == 0)
       enqueue(world.options.burst);
@@ -287,7 +289,6 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     bursts[turn] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
                    double(world.options.burst);
   }
-  return failed;
 }
 
 /// The median over rounds of contender `of`, each round's time being that of its slowest rank.
@@ -333,9 +334,9 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   for (int32_t rank = 0; rank < plan.ranks; ++rank)
     threads.emplace_back([&, rank] {
       Seat seat{world, rank};
-      outcomes[rank] = runCudaRank(
+      runCudaRank(
           seat, results, [&](size_t result) { return resultOf(rank, result); },
-          [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank]);
+          [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank], outcomes[rank]);
     });
   for (std::thread &thread : threads)
     thread.join();

@@ -35,12 +35,13 @@ func.func @nested(%a: memref<4xf32>, %c: i1 {ncclx.uniform}) -> memref<4xf32> {
 // -----
 
 ncclx.grid @g ["tp" = 2]
-ncclx.grid @h ["pp" = 2]
-func.func @grids(%a: memref<4xf32>) -> memref<4xf32> {
+ncclx.grid @h ["pp" = 3]
+func.func @ranks(%a: memref<4xf32>) -> memref<4xf32> {
   %q = memref.alloc() : memref<4xf32>
   %r = memref.alloc() : memref<4xf32>
+  // expected-note @below {{the other is here}}
   ncclx.permute %a shift 1 over @g["tp"] into(%q : memref<4xf32>) : memref<4xf32>
-  // expected-error @below {{uses grid "h", but another collective of this function uses "g"; a program has one grid}}
+  // expected-error @below {{runs on 3 ranks, but another collective of this function on 2}}
   ncclx.permute %q shift 1 over @h["pp"] into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
 }
@@ -67,12 +68,25 @@ func.func @scalar_argument(%a: memref<4xf32>, %x: f32) -> memref<4xf32> {
 
 // -----
 
-ncclx.grid @g ["tp" = 2, "pp" = 2]
-func.func @shift_two_axes(%a: memref<4xf32>) -> memref<4xf32> {
+ncclx.grid @g ["x" = 2, "y" = 3]
+ncclx.grid @h ["u" = 3, "v" = 2]
+func.func @grids_that_cross(%a: memref<4xf32>) -> memref<4xf32> {
+  %q = memref.alloc() : memref<4xf32>
   %r = memref.alloc() : memref<4xf32>
-  // expected-error @below {{shifts along 2 axes at once, which is not lowered yet; a shift along one is}}
-  ncclx.permute %a shift 1 over @g["tp", "pp"] into(%r : memref<4xf32>) : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["x"] into(%q : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{asks for ring, but no axes span its groups}}
+  ncclx.permute %q shift 1 over @h["u"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["x" = 6]
+func.func @groups_of_no_axes(%a: memref<2xf32>) -> memref<5xf32> {
+  %r = memref.alloc() : memref<5xf32>
+  // expected-error @below {{asks for direct, but no axes span its groups, which do not cut 5 rows evenly}}
+  ncclx.all_gather %a dim 0 over @g groups [[0, 1, 3], [2, 4, 5]] into(%r : memref<5xf32>) : memref<2xf32>
+  return %r : memref<5xf32>
 }
 
 // -----

@@ -580,9 +580,9 @@ func.func @call_c1_undefined(%a: tensor<4xf32>) {
 // -----
 
 // expected-note @+1 {{defined here}}
-func.func private @kernel(tensor<4xf32>) -> tensor<4xf32>
-func.func @call_c1_no_body(%a: tensor<4xf32>) {
-  // expected-error @+1 {{needs a func.func with a body, but @kernel is only declared}}
+ncclx.grid @kernel ["tp" = 2]
+func.func @call_c1_no_function(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs a func.func, but @kernel is another op}}
   %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -818,5 +818,106 @@ ncclx.grid @g ["tp" = 4]
 func.func @barrier_c1_unknown_axis() {
   // expected-error @+1 {{grid @g has no axis "dp"}}
   ncclx.barrier over @g["dp"]
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c9_groups_and_axes(%a: tensor<4xf32>) {
+  // expected-error @+1 {{lists groups and axes, expected one of them}}
+  %0 = "ncclx.permute"(%a) <{grid = @g, axes = ["tp"], groups = [array<i64: 0, 1, 2, 3>], shift = 1 : i64, resultSegmentSizes = array<i32: 1, 0>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid has 4 ranks}}
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c9_no_rank(%a: tensor<4xf32>) {
+  // expected-error @+1 {{lists rank 4, which is none}}
+  %0 = ncclx.permute %a shift 1 over @g groups [[0, 1], [2, 3, 4]] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid has 4 ranks}}
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c9_rank_twice(%a: tensor<4xf32>) {
+  // expected-error @+1 {{lists rank 1 twice}}
+  %0 = ncclx.permute %a shift 1 over @g groups [[0, 1], [2, 1, 3]] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid has 4 ranks}}
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c9_rank_missing(%a: tensor<4xf32>) {
+  // expected-error @+1 {{lists no group for rank 2, expected every rank in one}}
+  %0 = ncclx.permute %a shift 1 over @g groups [[0, 1], [3]] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c9_empty_group() {
+  // expected-error @+1 {{lists a group without ranks}}
+  ncclx.barrier over @g groups [[0, 1, 2, 3], []]
+  return
+}
+
+// -----
+
+// expected-note @+1 {{group size comes from this grid}}
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c9_sizes_that_differ(%a: tensor<4xf32>) {
+  // expected-error @+1 {{cuts dimension 0 of size 12 among 1 members, expected 12 rows each, but found 4}}
+  %0 = ncclx.all_gather %a dim 0 over @g groups [[0, 1, 3], [2]] : tensor<4xf32> -> tensor<12xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @root_c2_not_in_every_group(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has member 2 as its root, but a group has 1 members}}
+  %0 = ncclx.broadcast %a root [2] over @g groups [[0, 1, 3], [2]] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{names a schedule, but only collectives may}}
+func.func @schedule_s1_on_a_function() attributes {ncclx.schedule = @ring} {
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @schedule_s1_no_symbol(%a: tensor<4xf32>) {
+  // expected-error @+1 {{names a schedule by "ring", expected a symbol}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.schedule = "ring"} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @schedule_s1_and_algorithm(%a: tensor<4xf32>) {
+  // expected-error @+1 {{names a schedule and an algorithm, expected one of them}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] algorithm ring {ncclx.schedule = @ring} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @schedule_s2_no_program(%a: tensor<4xf32>) {
+  // expected-error @+1 {{names the schedule @g, which is no ctran.program of this module}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.schedule = @g} : tensor<4xf32> -> tensor<4xf32>
   return
 }

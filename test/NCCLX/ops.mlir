@@ -45,6 +45,10 @@ func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui
   %5 = ncclx.all_to_all_v %c dim 0 counts dense<[[1, 0], [2, 3]]> : tensor<2x2xi64> over @g["dp"] : tensor<6xui16> -> tensor<3xui16>
   // CHECK: ncclx.barrier over @g["tp", "dp"]
   ncclx.barrier over @g["tp", "dp"]
+  // CHECK: ncclx.barrier over @g groups {{\[\[}}0, 2], [1, 3, 4, 5, 6, 7]]
+  ncclx.barrier over @g groups [[0, 2], [1, 3, 4, 5, 6, 7]]
+  // CHECK: ncclx.broadcast %{{.*}} root [1] over @g groups {{\[\[}}4, 0, 1], [2, 3, 5, 6, 7]] algorithm direct : tensor<4x8xf32> -> tensor<4x8xf32>
+  %6 = ncclx.broadcast %a root [1] over @g groups [[4, 0, 1], [2, 3, 5, 6, 7]] algorithm direct : tensor<4x8xf32> -> tensor<4x8xf32>
   return
 }
 

@@ -289,3 +289,13 @@ func.func @legality_l6_kernel(%a: tensor<4xf32>) {
   %r = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-note @+1 {{this one}}
+func.func private @kernel(tensor<4xf32>) -> tensor<4xf32>
+func.func @legality_l6_no_body(%a: tensor<4xf32>) {
+  // expected-error @+1 {{runs a kernel without a body: @kernel is only declared}}
+  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -124,6 +124,13 @@ int64_t Compilation::memberOf(int64_t rank) {
   return llvm::find(group, rank) - group.begin();
 }
 
+/// What carries a collective is no part of what it means.
+static void dropSchedules(ModuleOp graph) {
+  graph.walk([](CollectiveOpInterface op) { op->removeAttr(NCCLXDialect::getScheduleAttrName()); });
+  for (auto program : llvm::make_early_inc_range(graph.getOps<ctran::ProgramOp>()))
+    program.erase();
+}
+
 LogicalResult Compilation::choose() {
   if (written)
     return success();
@@ -133,6 +140,7 @@ LogicalResult Compilation::choose() {
     return failure();
   // What is scheduled is a straight line; the reference keeps the loops.
   schedule = graphModule->clone();
+  dropSchedules(*graphModule);
   PassManager unroll(&context);
   unroll.addPass(createUnrollCommunication());
   if (failed(unroll.run(*schedule)))
@@ -144,14 +152,16 @@ LogicalResult Compilation::choose() {
     GraphCollective collective;
     collective.kind = op->getName().stripDialect().str();
     collective.name = collective.kind + "." + std::to_string(numbers[collective.kind]++);
-    collective.algorithm = stringifyAlgorithm(*op.getAlgorithm()).str();
+    ctran::ProgramOp written = getSchedule(op);
+    collective.algorithm =
+        (written ? written.getSymName() : stringifyAlgorithm(*op.getAlgorithm())).str();
     collective.bytes = op.getPayloadBytes();
-    for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0))
+    for (int64_t rank : lookupGrid(op).getGroup(op.getAxes(), 0, op.getGroupsAttr()))
       collective.group.push_back(rank);
     collective.root = getRoot(op).value_or(0);
     auto [it, isNew] = times.try_emplace(timingKey(op));
     if (isNew) {
-      FailureOr<double> seconds = timeAlone(op, *op.getAlgorithm(), target);
+      FailureOr<double> seconds = timeAlone(op, op.getAlgorithm(), target);
       if (failed(seconds))
         return WalkResult::interrupt();
       it->second = *seconds;

@@ -176,7 +176,7 @@ bool runRanks(mlir::MLIRContext &context, const Options &options, int nranks, Ta
   stage->numCells = int(cells.size());
   std::copy(cells.begin(), cells.end(), stage->cells);
   snprintf(stage->waitPolicy[0], sizeof(stage->waitPolicy[0]), "%s",
-           "polls, then sleeps on a futex; fewer polls with more ranks than cores");
+           "polls, then, with more ranks than cores, yields, then sleeps on a futex");
   snprintf(stage->waitPolicy[1], sizeof(stage->waitPolicy[1]), "%s",
            nranks > int(sysconf(_SC_NPROCESSORS_ONLN))
                ? "polls and yields (--oversubscribe --bind-to none)"

@@ -8,6 +8,7 @@
 #include "../HideLLVMOptions.h"
 #include "ncclx/CTran/CTran.h"
 #include "ncclx/Cuda/CudaEmitter.h"
+#include "ncclx/Import/Hlo.h"
 #include "ncclx/Import/Msccl.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
@@ -31,6 +32,21 @@ static void registerGraphDialects(DialectRegistry &registry) {
               math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
 }
 
+static void registerScheduleDialects(DialectRegistry &registry) {
+  registerGraphDialects(registry); // kernels, and the grid
+  registry.insert<ctran::CTranDialect>();
+}
+
+/// The one program of a file that is to be written as `what`.
+static FailureOr<ctran::ProgramOp> onlyProgram(Operation *op, llvm::StringRef what) {
+  SmallVector<ctran::ProgramOp> programs;
+  op->walk([&](ctran::ProgramOp program) { programs.push_back(program); });
+  if (programs.size() == 1)
+    return programs.front();
+  return op->emitError("a file holds one program to be written as ")
+         << what << ", found " << programs.size();
+}
+
 int main(int argc, char **argv) {
   ncclx::hideLLVMOptions();
   TranslateFromMLIRRegistration toBytecode(
@@ -45,43 +61,51 @@ int main(int argc, char **argv) {
   TranslateFromMLIRRegistration toCuda(
       "ctran-to-cuda", "Write a schedule's sm lanes as CUDA C++",
       [](Operation *op, llvm::raw_ostream &output) -> LogicalResult {
-        int programs = 0;
-        WalkResult result = op->walk([&](ctran::ProgramOp program) {
-          ++programs;
-          return WalkResult(ncclx::emitCuda(program, output, {threads, blocks}));
-        });
-        if (result.wasInterrupted())
-          return failure();
-        return programs == 1
-                   ? success()
-                   : op->emitError("a file holds one program to be written as CUDA, found ")
-                         << programs;
+        FailureOr<ctran::ProgramOp> program = onlyProgram(op, "CUDA");
+        return failed(program) ? failure() : ncclx::emitCuda(*program, output, {threads, blocks});
       },
-      [](DialectRegistry &registry) {
-        registry.insert<ctran::CTranDialect, arith::ArithDialect, scf::SCFDialect>();
-      });
+      registerScheduleDialects);
+  TranslateFromMLIRRegistration toMscclXml(
+      "export-msccl-xml", "Write a schedule of one collective as an MSCCL XML file",
+      [](Operation *op, llvm::raw_ostream &output) -> LogicalResult {
+        FailureOr<ctran::ProgramOp> program = onlyProgram(op, "an MSCCL file");
+        return failed(program) ? failure() : ncclx::exportMscclXml(*program, output);
+      },
+      registerScheduleDialects);
   llvm::cl::opt<int64_t> chunkElements(
       "chunk-elements", llvm::cl::init(ncclx::MscclOptions().chunkElements),
       llvm::cl::value_desc("N"),
-      llvm::cl::desc("--import-msccl-xml: elements of a chunk, of f32 (default 64)"));
+      llvm::cl::desc("--import-*: elements of a chunk, of f32 (default 64)"));
   llvm::cl::opt<int64_t> fifoSlots(
       "fifo-slots", llvm::cl::init(ncclx::MscclOptions().fifoSlots), llvm::cl::value_desc("N"),
       llvm::cl::desc("--import-msccl-xml: places of each FIFO (default 8)"));
+  using Import = decltype(&ncclx::importMscclXml);
+  auto importBy = [&](Import read) {
+    return [&, read](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+      const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
+      if (chunkElements < 1 || fifoSlots < 1) {
+        emitError(UnknownLoc::get(context), "--chunk-elements and --fifo-slots are at least 1");
+        return nullptr;
+      }
+      ncclx::MscclOptions options;
+      options.chunkElements = chunkElements;
+      options.fifoSlots = fifoSlots;
+      return read(file->getBuffer(), file->getBufferIdentifier(), context, options);
+    };
+  };
   TranslateToMLIRRegistration importMscclXml(
       "import-msccl-xml", "Read an MSCCL XML file as a ctran program",
-      [&](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+      importBy(ncclx::importMscclXml), ncclx::registerImportDialects);
+  TranslateToMLIRRegistration importMscclppJson(
+      "import-mscclpp-json", "Read an MSCCL++ execution plan as a ctran program",
+      importBy(ncclx::importMscclppJson), ncclx::registerImportDialects);
+  TranslateToMLIRRegistration importHlo(
+      "import-hlo", "Read XLA's HLO text as a graph",
+      [](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
         const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
-        if (chunkElements < 1 || fifoSlots < 1) {
-          emitError(UnknownLoc::get(context), "--chunk-elements and --fifo-slots are at least 1");
-          return nullptr;
-        }
-        ncclx::MscclOptions options;
-        options.chunkElements = chunkElements;
-        options.fifoSlots = fifoSlots;
-        return ncclx::importMscclXml(file->getBuffer(), file->getBufferIdentifier(), context,
-                                     options);
+        return ncclx::importHlo(file->getBuffer(), file->getBufferIdentifier(), context);
       },
-      ncclx::registerImportDialects);
+      ncclx::registerHloImportDialects);
   static llvm::cl::extrahelp help("\nUSE:\n"
                                   "  ncclx-translate --<translation> [INPUT] [-o OUTPUT]\n\n"
                                   "  INPUT and OUTPUT default to the standard streams. Prove what "

@@ -332,6 +332,8 @@ std::string ctran::asymmetryOf(Operation *op) {
       return ("a table is indexed by the coordinate on axis \"" +
               table.getCoord().getType().getAxis() + "\"")
           .str();
+  } else if (auto sink = dyn_cast<SinkOp>(op); sink && sink.getAmong()) {
+    return "contributors are named by their rank numbers";
   } else if (auto view = dyn_cast<PeerViewOp>(op)) {
     if (view.getRank())
       return "a peer is named by its rank number";

@@ -625,4 +625,23 @@ template <typename LabelOp> static LogicalResult verifyLabel(LabelOp op) {
   return success();
 }
 LogicalResult SourceOp::verify() { return verifyLabel(*this); }
-LogicalResult SinkOp::verify() { return verifyLabel(*this); }
+LogicalResult SinkOp::verify() {
+  if (failed(verifyLabel(*this)))
+    return failure();
+  auto program = programOf(*this);
+  if (std::optional<ArrayRef<int64_t>> ranks = getAmong()) { // label C5
+    llvm::DenseSet<int64_t> seen;
+    bool good = getSummed().size() == program.getGrid().size() && !ranks->empty();
+    for (int64_t rank : *ranks)
+      good &= rank >= 0 && rank < program.getNumRanks() && seen.insert(rank).second;
+    if (!good)
+      return emitOpError("names contributors `among` ranks of the grid, each once, of what is "
+                         "summed along all axes");
+  }
+  bool more = getScale() || getDivide();
+  if ((getKind() && getSummed().empty()) || (more && getKind() != ReduceKind::Sum) || // label C4
+      (getDivide() && static_cast<int64_t>(*getDivide()) < 1))
+    return emitOpError("says how a reduction is made: `by` a kind along summed axes, and of a sum "
+                       "its scale and a divisor of at least 1");
+  return success();
+}

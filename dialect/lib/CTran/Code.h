@@ -111,6 +111,9 @@ struct Op {
   unsigned name = 0;
   std::vector<Index> labelPath;
   std::vector<unsigned> summed, shared;
+  std::vector<int64_t> among;
+  std::optional<machine::Combination> how;
+  machine::Combination combination;
   int64_t countMax = 0, sms = 0;
   double flops = 0, bytes = 0;
   unsigned location = 0;

@@ -143,6 +143,8 @@ void Compiler::declare() {
 static_assert(int(WindowRole::Scratch) == int(machine::Window::Role::Scratch) &&
               int(PeerAccess::LoadStore) == int(machine::Window::Peers::LoadStore) &&
               int(Realisation::Event) == int(machine::Slots::Realisation::Event) &&
+              int(ReduceKind::Sum) == int(machine::ReduceKind::Sum) &&
+              int(ReduceKind::Prod) == int(machine::ReduceKind::Prod) &&
               int(LaneKind::NIC) == int(machine::LaneKind::NIC));
 
 /// Where the op comes from, and what to call it: "all_gather c0: put".
@@ -306,9 +308,19 @@ LogicalResult Compiler::compileLaneOp(ScheduleOpInterface lane) {
     for (auto axis : labelled.getShared().template getAsRange<StringAttr>())
       out.shared.push_back(*op.getAxisIndex(axis));
   };
+  auto combination = [](auto op, ReduceKind kind) {
+    machine::Combination how{static_cast<machine::ReduceKind>(kind)};
+    if (op.getScale())
+      how.scale = op.getScale()->convertToDouble();
+    how.divide = op.getDivide().value_or(1);
+    return how;
+  };
   llvm::TypeSwitch<Operation *>(from)
       .Case([&](CopyOp) { out.kind = machine::OpKind::Copy; })
-      .Case([&](ReduceOp) { out.kind = machine::OpKind::Reduce; })
+      .Case([&](ReduceOp reduce) {
+        out.kind = machine::OpKind::Reduce;
+        out.combination = combination(reduce, reduce.getKind());
+      })
       .Case([&](ComputeOp compute) {
         out.kind = machine::OpKind::Compute;
         out.flops = compute.getFlops().convertToDouble();
@@ -326,7 +338,13 @@ LogicalResult Compiler::compileLaneOp(ScheduleOpInterface lane) {
         out.countMax = count.getMax();
       })
       .Case([&](SourceOp source) { label(source, machine::OpKind::Source); })
-      .Case([&](SinkOp sink) { label(sink, machine::OpKind::Sink); });
+      .Case([&](SinkOp sink) {
+        label(sink, machine::OpKind::Sink);
+        if (sink.getAmong())
+          llvm::append_range(out.among, *sink.getAmong());
+        if (sink.getKind())
+          out.how = combination(sink, *sink.getKind());
+      });
   out.token = define(lane.getDoneToken());
   program.ops.push_back(std::move(out));
   emit({Code::Emit, code::none, code::none, code::none, code::none,

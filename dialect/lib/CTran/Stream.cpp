@@ -237,6 +237,8 @@ void Stream::setLabel(const Op &from, machine::ValueLabel &out) const {
     out.path.clear();
     out.summed.clear();
     out.shared.clear();
+    out.among.clear();
+    out.how.reset();
     return;
   }
   out.path.clear();
@@ -244,6 +246,8 @@ void Stream::setLabel(const Op &from, machine::ValueLabel &out) const {
     out.path.push_back(index(i));
   out.summed = from.summed;
   out.shared = from.shared;
+  out.among = from.among;
+  out.how = from.how;
 }
 
 machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
@@ -273,6 +277,7 @@ machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
   if (from.token != none)
     tokens[from.token] = op.token;
   setLabel(from, op.label);
+  op.combination = from.combination;
   op.countMax = from.countMax;
   op.flops = from.flops;
   op.bytes = from.bytes;

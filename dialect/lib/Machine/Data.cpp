@@ -279,8 +279,7 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
   }
   if (op.kind == OpKind::Sink && !options.model) {
     const Blob &source = sources[0];
-    std::string bad = checkLabel(frame, values, source.pieces,
-                                 values.of(op.label, source.box, rank, run, true), source.box);
+    std::string bad = checkLabel(frame, values, source.pieces, op.label, source.box, rank, run);
     if (!bad.empty())
       stop(DataResult::Outcome::Wrong, name(op, rank, run) + ": " + bad);
   }
@@ -320,7 +319,7 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
     std::string why;
     if (!sources.empty())
       value.box = sources[0].box;
-    if (!sums || !sumPieces(frame, values, pieces, boxes, value.pieces, why))
+    if (!sums || !combinePieces(frame, values, op.combination, pieces, boxes, value.pieces, why))
       value.pieces = {{{}, values.term(nextTerm++, rank, run), false}};
   }
   out.assign(std::max<size_t>(1, op.writes.size()), value);

@@ -385,6 +385,9 @@ bool Frame::checkOp(const Op &op, std::string &bad) const {
         if (axis >= strides.size() || axis >= 32)
           return refuse(bad, "a label names axis {}, but the grid has {} axes", axis,
                         strides.size());
+    if (!op.label.among.empty() && (representative || op.label.summed.size() != strides.size()))
+      return refuse(bad, "contributors are listed by rank, but one rank stands for all or not all "
+                         "axes are summed");
     return checkIndices(op.label.path, strides.size(), bad);
   case OpKind::Compute:
     return expect(!op.slot || !op.writes.empty(), "a destination, as it has a notify");

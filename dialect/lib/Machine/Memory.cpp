@@ -99,7 +99,7 @@ ValueRef WindowMemory::collapse(const Node &node, const Box &box, size_t depth) 
       continue;
     }
     if (value->run != whole->run || value->name != whole->name || value->summed != whole->summed ||
-        value->contributors != whole->contributors ||
+        value->contributors != whole->contributors || !sameCombination(*value, *whole) ||
         value->label.size() != whole->label.size() + 1 ||
         !std::equal(whole->label.begin(), whole->label.end(), value->label.begin()))
       return nullptr;

@@ -38,13 +38,13 @@ using Pieces = llvm::SmallVector<Piece, 1>;
 /// Gives a box that is one value the pieces [0, count) of its next dimension.
 [[nodiscard]] bool splitPieces(const Frame &frame, const Values &values, const Box &source,
                                int64_t count, Pieces &pieces);
-/// The sum of what several boxes hold. False: `why`, or nothing where they are split differently.
-[[nodiscard]] bool sumPieces(const Frame &frame, const Values &values,
-                             llvm::MutableArrayRef<Pieces> sources, llvm::ArrayRef<Box> boxes,
-                             Pieces &out, std::string &why);
-/// Empty, or how what `box` holds differs from `want`.
+/// What several boxes hold, combined. False: `why`, or nothing where they are split differently.
+[[nodiscard]] bool combinePieces(const Frame &frame, const Values &values, const Combination &how,
+                                 llvm::MutableArrayRef<Pieces> sources, llvm::ArrayRef<Box> boxes,
+                                 Pieces &out, std::string &why);
+/// Empty, or how what `box` holds differs from what `label` demands of `me` in run `run`.
 std::string checkLabel(const Frame &frame, const Values &values, const Pieces &pieces,
-                       const ValueRef &want, const Box &box);
+                       const ValueLabel &label, const Box &box, uint32_t me, int64_t run);
 
 /// Why an access is refused.
 struct Refusal {

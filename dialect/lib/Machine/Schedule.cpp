@@ -28,6 +28,11 @@ int64_t Grid::rankOf(const std::vector<int64_t> &point) const {
   return rank;
 }
 
+const char *toString(ReduceKind kind) {
+  constexpr const char *names[] = {"sum", "min", "max", "prod"};
+  return names[size_t(kind)];
+}
+
 std::string toString(Lane lane) {
   switch (lane.kind) {
   case LaneKind::CE:

@@ -138,7 +138,8 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
         terms &= piece.value && piece.value->name < 0;
     if (terms)
       term = values.term(nextTerm++, p.rank, q.run);
-    else if (std::string why; !sumPieces(frame, values, sources, boxes, result, why))
+    else if (std::string why;
+             !combinePieces(frame, values, op.combination, sources, boxes, result, why))
       return fail(
           why.empty() ? Verdict::Undecided : Verdict::Result,
           fmt::format("{} {}", text(who), why.empty() ? "adds differently split boxes" : why),
@@ -146,8 +147,7 @@ bool Stepper::moveData(Process &p, LaneState &lane, Queued &q, const Who &who) {
     break;
   }
   case OpKind::Sink:
-    if (std::string bad = checkLabel(frame, values, sources[0],
-                                     values.of(op.label, boxes[0], p.rank, q.run, true), boxes[0]);
+    if (std::string bad = checkLabel(frame, values, sources[0], op.label, boxes[0], p.rank, q.run);
         !bad.empty())
       return fail(Verdict::Result, fmt::format("{}: {}", text(who), bad), &who);
     break;

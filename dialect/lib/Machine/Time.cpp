@@ -401,13 +401,15 @@ void Simulator::report() {
   std::vector<std::vector<int64_t>> byRank(lanesOf.size());
   for (size_t i = 0; i < result.ops.size(); ++i) {
     const TimedOp &op = result.ops[i];
-    result.makespan = std::max({result.makespan, op.end, op.landed});
+    // A signal on its way keeps nobody but whoever waits for it.
+    double over = op.kind == OpKind::Signal ? op.end : std::max(op.end, op.landed);
+    result.makespan = std::max(result.makespan, over);
     byRank[op.rank].push_back(static_cast<int64_t>(i));
     if (op.collective < 0)
       continue;
     CollectiveTime &c = result.collectives[op.collective];
     c.firstIssue = seen[op.collective] ? std::min(c.firstIssue, op.start) : op.start;
-    c.lastCompletion = std::max({c.lastCompletion, op.end, op.landed});
+    c.lastCompletion = std::max(c.lastCompletion, over);
     seen[op.collective] = true;
   }
   expose(byRank);

@@ -3,6 +3,7 @@
 #include "Value.h"
 
 #include "llvm/ADT/bit.h"
+#include <bit>
 #include <fmt/format.h>
 
 namespace mlir::ctran::machine {
@@ -11,8 +12,18 @@ bool sameLabel(const Value &a, const Value &b) {
   return a.name == b.name && a.summed == b.summed && a.label == b.label;
 }
 
+static bool sameScale(const std::optional<double> &a, const std::optional<double> &b) {
+  return a.has_value() == b.has_value() &&
+         (!a || std::bit_cast<uint64_t>(*a) == std::bit_cast<uint64_t>(*b));
+}
+
+bool sameCombination(const Value &a, const Value &b) {
+  return a.kind == b.kind && sameScale(a.scale, b.scale) && a.divide == b.divide;
+}
+
 bool sameValue(const Value &a, const Value &b) {
-  return a.run == b.run && sameLabel(a, b) && a.contributors == b.contributors;
+  return a.run == b.run && sameLabel(a, b) && a.contributors == b.contributors &&
+         sameCombination(a, b);
 }
 
 static uint32_t arcDistance(uint32_t from, uint32_t to, uint32_t n) {
@@ -146,7 +157,34 @@ ValueRef Values::shift(const ValueRef &value, uint32_t d) const {
   return out;
 }
 
-ValueRef Values::sum(const ValueRef &a, const ValueRef &b, std::string &why) const {
+ValueRef Values::scaled(const ValueRef &value, double by, std::string &why) const {
+  if (value->summed == 0 || value->kind || value->scale || value->divide != 1) {
+    why = fmt::format("scales {}, which is {}", describe(value),
+                      value->summed == 0 ? "no contribution to a sum"
+                                         : "no single, plain contribution");
+    return nullptr;
+  }
+  Value *out = new Value(*value);
+  out->scale = by;
+  return out;
+}
+
+ValueRef Values::divided(const ValueRef &value, int64_t by, std::string &why) const {
+  if (by == 1)
+    return value;
+  if (value->summed == 0 || value->kind.value_or(ReduceKind::Sum) != ReduceKind::Sum ||
+      value->divide != 1) {
+    why = fmt::format("divides {}, which is {}", describe(value),
+                      value->divide != 1 ? "divided already" : "no sum");
+    return nullptr;
+  }
+  Value *out = new Value(*value);
+  out->divide = by;
+  return out;
+}
+
+ValueRef Values::combined(const ValueRef &a, const ValueRef &b, ReduceKind kind,
+                          std::string &why) const {
   if (a->run != b->run || !sameLabel(*a, *b)) {
     why = fmt::format("adds {} and {}", describe(a), describe(b));
     return nullptr;
@@ -155,8 +193,15 @@ ValueRef Values::sum(const ValueRef &a, const ValueRef &b, std::string &why) con
     why = fmt::format("adds {}, which is no contribution to a sum", describe(a));
     return nullptr;
   }
+  for (const ValueRef *side : {&a, &b})
+    if ((*side)->kind.value_or(kind) != kind || (*side)->divide != 1 ||
+        !sameScale(a->scale, b->scale)) {
+      why = fmt::format("combines {} and {} by {}", describe(a), describe(b), toString(kind));
+      return nullptr;
+    }
   Value *out = new Value(*a);
   ValueRef owner(out);
+  out->kind = kind;
   if (!uniteContributors(out->contributors, b->contributors,
                          summedSizes(a->summed, frame.schedule.grid))) {
     why = fmt::format("adds a contribution twice: {} and {}", describe(a), describe(b));
@@ -174,6 +219,11 @@ ValueRef Values::of(const ValueLabel &label, const Box &box, uint32_t me, int64_
   uint32_t mentioned = 0;
   for (unsigned axis : label.summed)
     out->summed |= 1u << axis;
+  if (label.how) {
+    out->kind = label.how->kind;
+    out->scale = label.how->scale;
+    out->divide = label.how->divide;
+  }
   for (unsigned axis : label.shared)
     mentioned |= 1u << axis;
   for (const Index &index : label.path)
@@ -245,6 +295,12 @@ std::string Values::describe(const ValueRef &value) const {
                            arc.start, arc.length);
       }
     }
+    if (value->kind && *value->kind != ReduceKind::Sum)
+      out += fmt::format(", by {}", toString(*value->kind));
+    if (value->scale)
+      out += fmt::format(", scaled by {}", *value->scale);
+    if (value->divide != 1)
+      out += fmt::format(", divided by {}", value->divide);
   }
   return out;
 }

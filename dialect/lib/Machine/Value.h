@@ -34,6 +34,10 @@ struct Value : llvm::RefCountedBase<Value> {
   int64_t run = 0;
   int64_t name = 0;    ///< index into valueNames; negative: the result of a compute, its own
   uint32_t summed = 0; ///< axes over which contributions are summed, a bit each
+  // What has been done to the contributions. No kind: there is one.
+  std::optional<ReduceKind> kind = std::nullopt;
+  std::optional<double> scale = std::nullopt;
+  int64_t divide = 1;
   /// Its box may be larger: then the box's pieces are not the value's, nor is what the box is a
   /// piece of known from it.
   bool startOnly = false;
@@ -45,6 +49,8 @@ struct Value : llvm::RefCountedBase<Value> {
 /// Does the label, apart from `run` and the contributions, agree?
 bool sameLabel(const Value &a, const Value &b);
 bool sameValue(const Value &a, const Value &b);
+/// Have the contributions of both been through the same?
+bool sameCombination(const Value &a, const Value &b);
 
 /// Value algebra relative to one frame.
 class Values {
@@ -56,8 +62,10 @@ public:
   ValueRef filling(const ValueRef &value, bool fills) const;
   /// As the rank at displacement `d` names it.
   ValueRef shift(const ValueRef &value, uint32_t d) const;
-  /// Null, with `why`, when the two cannot be summed.
-  ValueRef sum(const ValueRef &a, const ValueRef &b, std::string &why) const;
+  // Null, with `why`, where the value cannot be combined so.
+  ValueRef scaled(const ValueRef &value, double by, std::string &why) const;
+  ValueRef combined(const ValueRef &a, const ValueRef &b, ReduceKind kind, std::string &why) const;
+  ValueRef divided(const ValueRef &value, int64_t by, std::string &why) const;
   /// What a label says of `box`, executed by `me` in run `run`: Source (own contribution) or Sink.
   ValueRef of(const ValueLabel &label, const Box &box, uint32_t me, int64_t run, bool sink) const;
   /// A value of its own.

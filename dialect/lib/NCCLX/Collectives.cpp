@@ -7,6 +7,8 @@
 #include "Collectives.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -48,14 +50,31 @@ GridOp ncclx::lookupGrid(CollectiveOpInterface op) {
   return SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
 }
 
+/// The number of members of each group, once.
+static llvm::SmallSetVector<int64_t, 1> groupSizes(CollectiveOpInterface op, GridOp grid) {
+  llvm::SmallSetVector<int64_t, 1> sizes;
+  if (ArrayAttr groups = op.getGroupsAttr())
+    for (auto ranks : groups.getAsRange<DenseI64ArrayAttr>())
+      sizes.insert(ranks.size());
+  else
+    sizes.insert(grid.getGroupSize(op.getAxes()));
+  return sizes;
+}
+
 int64_t ncclx::getGroupSize(CollectiveOpInterface op) {
-  return lookupGrid(op).getGroupSize(op.getAxes());
+  return *llvm::max_element(groupSizes(op, lookupGrid(op)));
+}
+
+bool ncclx::haveOneSize(CollectiveOpInterface op) {
+  return groupSizes(op, lookupGrid(op)).size() == 1;
 }
 
 std::optional<int64_t> ncclx::getRoot(CollectiveOpInterface op) {
   Dataflow flow = op.getDataflow();
   if (flow.root.empty())
     return std::nullopt;
+  if (op.getGroupsAttr())
+    return flow.root.front();
   GridOp grid = lookupGrid(op);
   int64_t member = 0;
   for (auto [axis, at] : llvm::zip_equal(op.getAxes().getAsValueRange<StringAttr>(), flow.root))
@@ -84,8 +103,12 @@ CollectiveOpInterface ncclx::cloneCollective(OpBuilder &builder, CollectiveOpInt
 
 //===--- Rules shared by the collectives ----------------------------------===//
 
-/// collective C6 and barrier C1.
-LogicalResult ncclx::verifyAxes(Operation *op, ArrayAttr axes) {
+/// collective C6 and C9, and barrier C1.
+LogicalResult ncclx::verifyAxes(Operation *op, ArrayAttr axes, ArrayAttr groups) {
+  if (groups && !axes.empty())
+    return op->emitOpError("lists groups and axes, expected one of them");
+  if (groups)
+    return success();
   llvm::SmallSet<StringRef, 4> seen;
   for (StringRef axis : axes.getAsValueRange<StringAttr>())
     if (!seen.insert(axis).second)
@@ -137,12 +160,39 @@ static LogicalResult verifyForm(CollectiveOpInterface op) {
   if (buffers && op.getDest() == op.getInput() && !isa<AllReduceOp>(op))
     return op->emitOpError("cannot work in place: its destination is its input");
 
-  return verifyAxes(op, op.getAxes());
+  return verifyAxes(op, op.getAxes(), op.getGroupsAttr());
+}
+
+/// collective C9: every rank of the grid is in one group.
+static LogicalResult verifyGroups(Operation *op, GridOp grid, ArrayAttr groups) {
+  int64_t ranks = grid.getNumRanks(), listed = 0;
+  llvm::BitVector seen(ranks);
+  for (auto group : groups.getAsRange<DenseI64ArrayAttr>()) {
+    if (group.empty())
+      return op->emitOpError("lists a group without ranks");
+    for (int64_t rank : group.asArrayRef()) {
+      bool isRank = rank >= 0 && rank < ranks;
+      if (!isRank || seen[rank]) {
+        InFlightDiagnostic diag = op->emitOpError("lists rank ") << rank;
+        diag << (isRank ? " twice" : ", which is none");
+        diag.attachNote(grid.getLoc()) << "the grid has " << ranks << " ranks";
+        return diag;
+      }
+      seen.set(rank);
+      ++listed;
+    }
+  }
+  if (listed == ranks)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError("lists no group for rank ")
+                            << seen.find_first_unset() << ", expected every rank in one";
+  diag.attachNote(grid.getLoc()) << "the grid has " << ranks << " ranks";
+  return diag;
 }
 
 /// collective C7 and barrier C1.
 FailureOr<GridOp> ncclx::verifyGrid(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
-                                    SymbolTableCollection &tables) {
+                                    ArrayAttr groups, SymbolTableCollection &tables) {
   Operation *symbol = tables.lookupNearestSymbolFrom(op, name);
   if (!symbol)
     return op->emitOpError("grid ") << name << " is not defined";
@@ -160,6 +210,8 @@ FailureOr<GridOp> ncclx::verifyGrid(Operation *op, FlatSymbolRefAttr name, Array
       diag.attachNote(grid.getLoc()) << "the grid's axes are " << grid.getAxes();
       return diag;
     }
+  if (groups && failed(verifyGroups(op, grid, groups)))
+    return failure();
   return grid;
 }
 
@@ -258,9 +310,10 @@ LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
     }
   if (bool rooted =
           flow.route == Dataflow::Route::FromRoot || flow.route == Dataflow::Route::ToRoot;
-      rooted && flow.root.size() != op.getAxes().size()) // root C1
+      rooted && flow.root.size() != (op.getGroupsAttr() ? 1 : op.getAxes().size())) // root C1
     return op->emitOpError("needs a root with one coordinate for each of ")
-           << op.getAxes().size() << " axes, but found " << flow.root.size();
+           << (op.getGroupsAttr() ? 1 : op.getAxes().size()) << " axes, but found "
+           << flow.root.size();
   return verifySameShape(op, cut);
 }
 
@@ -317,11 +370,14 @@ static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow
                  failed(fits(received, op.getOutputType(), "receives ")));
 }
 
-static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid) {
-  int64_t numMembers = grid.getGroupSize(op.getAxes());
+static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t numMembers) {
   Dataflow flow = op.getDataflow();
   auto axes = op.getAxes().getAsValueRange<StringAttr>();
-  if (!flow.root.empty())
+  if (op.getGroupsAttr() && !flow.root.empty()) {
+    if (flow.root[0] < 0 || flow.root[0] >= numMembers) // root C2
+      return op->emitOpError("has member ")
+             << flow.root[0] << " as its root, but a group has " << numMembers << " members";
+  } else if (!flow.root.empty())
     for (auto [axis, at] : llvm::zip_equal(axes, flow.root))
       if (at < 0 || at >= *grid.getAxisSize(axis)) { // root C2
         InFlightDiagnostic diag = op->emitOpError("has its root at ")
@@ -351,8 +407,22 @@ static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid) {
 /// collective C7, then the op's own rules on the group.
 LogicalResult ncclx::verifyCollectiveSymbols(CollectiveOpInterface op,
                                              SymbolTableCollection &tables) {
-  FailureOr<GridOp> grid = verifyGrid(op, op.getGridAttr(), op.getAxes(), tables);
-  return failed(grid) ? failure() : verifyGroup(op, *grid);
+  FailureOr<GridOp> grid =
+      verifyGrid(op, op.getGridAttr(), op.getAxes(), op.getGroupsAttr(), tables);
+  if (failed(grid))
+    return failure();
+  for (int64_t size : groupSizes(op, *grid))
+    if (failed(verifyGroup(op, *grid, size)))
+      return failure();
+  auto schedule = op->getAttrOfType<FlatSymbolRefAttr>(NCCLXDialect::getScheduleAttrName());
+  if (!schedule)
+    return success();
+  // The dialect of schedules is above this one: its op is known by name.
+  Operation *symbol = tables.lookupNearestSymbolFrom(op, schedule);
+  if (symbol && symbol->getName().getStringRef() == "ctran.program")
+    return success();
+  return op->emitOpError("names the schedule ") // schedule S2
+         << schedule << ", which is no ctran.program of this module";
 }
 
 //===--- What each collective does ------------------------------------------===//
@@ -378,9 +448,9 @@ Dataflow ScatterOp::getDataflow() {
   return {.route = Route::FromRoot, .inCut = getDim(), .root = getRoot()};
 }
 
-LogicalResult BarrierOp::verify() { return verifyAxes(*this, getAxes()); }
+LogicalResult BarrierOp::verify() { return verifyAxes(*this, getAxes(), getGroupsAttr()); }
 LogicalResult BarrierOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyGrid(*this, getGridAttr(), getAxes(), tables);
+  return verifyGrid(*this, getGridAttr(), getAxes(), getGroupsAttr(), tables);
 }
 
 //===--- permute --------------------------------------------------------------===//

@@ -14,12 +14,12 @@ void getCollectiveEffects(CollectiveOpInterface op,
 /// Every rule on a collective that does not depend on its group.
 LogicalResult verifyCollective(CollectiveOpInterface op);
 
-/// An op's axes: at least one, none twice.
-LogicalResult verifyAxes(Operation *op, ArrayAttr axes);
+/// An op's axes: at least one, none twice; or groups and no axes.
+LogicalResult verifyAxes(Operation *op, ArrayAttr axes, ArrayAttr groups);
 
-/// The grid that `name` is, if it has the axes.
+/// The grid that `name` is, if it has the axes, or if each of its ranks is in one of the groups.
 FailureOr<GridOp> verifyGrid(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
-                             SymbolTableCollection &tables);
+                             ArrayAttr groups, SymbolTableCollection &tables);
 
 /// The grid and the axes that the op names, then its own rules on the group.
 LogicalResult verifyCollectiveSymbols(CollectiveOpInterface op, SymbolTableCollection &tables);

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -73,6 +74,44 @@ static void printGridAxes(OpAsmPrinter &printer, Operation *, ArrayAttr axes,
   llvm::interleaveComma(llvm::zip_equal(axes, sizes.asArrayRef()), printer, [&](auto axis) {
     printer << std::get<0>(axis) << " = " << std::get<1>(axis);
   });
+  printer << "]";
+}
+
+/// `["x"]`, or ` groups [[0, 2], [1]]`.
+static ParseResult parseGroup(OpAsmParser &parser, ArrayAttr &axes, ArrayAttr &groups) {
+  Builder &builder = parser.getBuilder();
+  axes = builder.getArrayAttr({});
+  if (failed(parser.parseOptionalKeyword("groups")))
+    return parser.parseAttribute(axes);
+  SmallVector<Attribute> lists;
+  auto parseRanks = [&]() -> ParseResult {
+    SmallVector<int64_t> ranks;
+    auto parseRank = [&]() { return parser.parseInteger(ranks.emplace_back()); };
+    if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseRank,
+                                       " in the list of ranks"))
+      return failure();
+    lists.push_back(builder.getDenseI64ArrayAttr(ranks));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parseRanks,
+                                     " in the list of groups"))
+    return failure();
+  groups = builder.getArrayAttr(lists);
+  return success();
+}
+
+static void printGroup(OpAsmPrinter &printer, Operation *, ArrayAttr axes, ArrayAttr groups) {
+  if (!groups) {
+    printer << axes;
+    return;
+  }
+  printer << " groups [";
+  llvm::interleaveComma(groups.getAsRange<DenseI64ArrayAttr>(), printer,
+                        [&](DenseI64ArrayAttr ranks) {
+                          printer << "[";
+                          llvm::interleaveComma(ranks.asArrayRef(), printer);
+                          printer << "]";
+                        });
   printer << "]";
 }
 
@@ -172,7 +211,31 @@ int64_t GridOp::getGroupSize(ArrayAttr axes) {
   return size;
 }
 
-SmallVector<int64_t> GridOp::getGroup(ArrayAttr axes, int64_t rank) {
+SmallVector<SmallVector<int64_t>> GridOp::getGroups(ArrayAttr axes, ArrayAttr groups) {
+  SmallVector<SmallVector<int64_t>> all;
+  if (groups) {
+    for (auto ranks : groups.getAsRange<DenseI64ArrayAttr>())
+      all.emplace_back(ranks.asArrayRef());
+    return all;
+  }
+  llvm::BitVector seen(getNumRanks());
+  for (int64_t rank = 0, e = getNumRanks(); rank < e; ++rank) {
+    if (seen[rank])
+      continue;
+    all.push_back(getGroup(axes, rank));
+    for (int64_t member : all.back())
+      seen.set(member);
+  }
+  return all;
+}
+
+SmallVector<int64_t> GridOp::getGroup(ArrayAttr axes, int64_t rank, ArrayAttr groups) {
+  if (groups) {
+    for (auto ranks : groups.getAsRange<DenseI64ArrayAttr>())
+      if (llvm::is_contained(ranks.asArrayRef(), rank))
+        return SmallVector<int64_t>(ranks.asArrayRef());
+    return {};
+  }
   // The distance between neighbours on each axis; taking a listed axis to 0 gives the first member.
   llvm::StringMap<std::pair<int64_t, int64_t>> strideAndSize;
   int64_t stride = getNumRanks();
@@ -331,10 +394,9 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!symbol)
     return emitOpError("callee ") << getCalleeAttr() << " is not defined";
   auto callee = dyn_cast<func::FuncOp>(symbol);
-  if (!callee || callee.isDeclaration()) {
-    InFlightDiagnostic diag = emitOpError("needs a func.func with a body, but ")
-                              << getCalleeAttr() << " is "
-                              << (callee ? "only declared" : "another op");
+  if (!callee) {
+    InFlightDiagnostic diag = emitOpError("needs a func.func, but ")
+                              << getCalleeAttr() << " is another op";
     diag.attachNote(symbol->getLoc()) << "defined here";
     return diag;
   }

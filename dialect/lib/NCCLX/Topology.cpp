@@ -87,7 +87,21 @@ LogicalResult TopologyAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   return success();
 }
 
+/// schedule S1.
+static LogicalResult verifyScheduleAttr(Operation *op, Attribute value) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  if (!collective)
+    return op->emitOpError("names a schedule, but only collectives may");
+  if (!isa<FlatSymbolRefAttr>(value))
+    return op->emitOpError("names a schedule by ") << value << ", expected a symbol";
+  if (collective.getAlgorithm())
+    return op->emitOpError("names a schedule and an algorithm, expected one of them");
+  return success();
+}
+
 LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() == getScheduleAttrName())
+    return verifyScheduleAttr(op, attr.getValue());
   if (attr.getName() != getTopologyAttrName())
     return success();
   if (!isa<ModuleOp>(op))

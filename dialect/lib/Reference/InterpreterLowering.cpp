@@ -240,7 +240,7 @@ LogicalResult Lowering::addSites() {
     for (int64_t rank = 0; rank < ranks; ++rank) {
       if (site.groupOf[rank] >= 0)
         continue;
-      SmallVector<int64_t> members = grid.getGroup(op.getAxes(), rank);
+      SmallVector<int64_t> members = grid.getGroup(op.getAxes(), rank, op.getGroupsAttr());
       for (int64_t member : members)
         site.groupOf[member] = site.groups.size();
       site.groups.emplace_back(members.begin(), members.end());
@@ -251,14 +251,19 @@ LogicalResult Lowering::addSites() {
     FailureOr<Site *> site = add(op, lookupGrid(op));
     if (failed(site))
       return failure();
-    (*site)->collective = describeCollective(op, (*site)->groups.front());
+    for (const std::vector<int64_t> &members : (*site)->groups) {
+      (*site)->collectives.push_back(describeCollective(op, members));
+      if (haveOneSize(op))
+        break;
+    }
   }
   for (BarrierOp op : collect<BarrierOp>(module)) {
     auto grid = SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
     FailureOr<Site *> site = add(op, grid);
     if (failed(site))
       return failure();
-    (*site)->collective.inShape = (*site)->collective.outShape = {0};
+    Collective &nothing = (*site)->collectives.emplace_back();
+    nothing.inShape = nothing.outShape = {0};
   }
   return success();
 }

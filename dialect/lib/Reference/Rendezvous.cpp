@@ -36,7 +36,8 @@ bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, void *out) {
       outputs.push_back(meeting.arrived[member].out);
     }
     lock.unlock();
-    sites[site].collective.execute(inputs, outputs);
+    const std::vector<Collective> &all = sites[site].collectives;
+    all[sites[site].groupOf[rank] % all.size()].execute(inputs, outputs);
     lock.lock();
     // They run again from here on, whenever they wake up.
     for (int64_t member : members)

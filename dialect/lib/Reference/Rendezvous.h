@@ -15,7 +15,8 @@ namespace mlir::ncclx::reference {
 
 /// A collective of the program: its data and who takes part.
 struct Site {
-  Collective collective;
+  /// Of every group, or, where these differ in size, of each.
+  std::vector<Collective> collectives;
   std::string name;                         ///< for messages: op and place
   std::vector<std::vector<int64_t>> groups; ///< ranks in member order
   std::vector<int64_t> groupOf;             ///< by rank

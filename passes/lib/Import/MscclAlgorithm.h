@@ -2,18 +2,13 @@
 #ifndef NCCLX_LIB_IMPORT_MSCCLALGORITHM_H
 #define NCCLX_LIB_IMPORT_MSCCLALGORITHM_H
 
-#include "mlir/IR/Location.h"
-#include "mlir/Support/LLVM.h"
+#include "ChunkProgram.h"
 
-#include <map>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <vector>
 
 namespace mlir::ncclx::msccl {
-
-enum class Collective { AllGather, AllReduce, AllToAll, ReduceScatter, Custom };
 
 /// What a step does with what it receives (`receives`) and with what it sends (`sends`).
 enum class StepType {
@@ -42,12 +37,6 @@ inline bool reduces(StepType t) {
   return t == StepType::Reduce || t >= StepType::ReceiveReduceSend;
 }
 
-/// Chunks of a buffer of the own GPU.
-struct Place {
-  char buffer = 'i'; ///< i, o or s
-  int64_t chunk = 0;
-};
-
 struct Step {
   LocationAttr loc;
   int64_t number = 0;
@@ -75,19 +64,10 @@ struct Gpu {
 /// Sender, receiver, channel.
 using Connection = std::tuple<int64_t, int64_t, int64_t>;
 
-struct Algorithm {
-  LocationAttr loc;
-  std::string name, protocol, collectiveName;
-  Collective collective = Collective::Custom;
-  bool inPlace = false;
+struct Algorithm : Shape {
+  std::string protocol;
   std::vector<Gpu> gpus;
-  int64_t inputChunks = 0, outputChunks = 0, scratchChunks = 0; ///< of the largest rank
 
-  int64_t ranks() const { return int64_t(gpus.size()); }
-  /// In place there is one buffer, of the larger side.
-  int64_t bufferChunks() const { return std::max(inputChunks, outputChunks); }
-  /// Where a place lies: in place, inputs and outputs are chunks of one buffer, called 'o'.
-  Place resolve(int64_t rank, Place place) const;
   /// The connections and how many transfers go over each.
   std::map<Connection, int64_t> connections() const;
 };

@@ -12,18 +12,6 @@
 using namespace mlir;
 using namespace mlir::ncclx::msccl;
 
-Place Algorithm::resolve(int64_t rank, Place place) const {
-  if (place.buffer == 's' || !inPlace)
-    return place;
-  // The shard of a rank is its place in the whole.
-  if (place.buffer == 'i' && collective == Collective::AllGather)
-    place.chunk += rank * inputChunks;
-  if (place.buffer == 'o' && collective == Collective::ReduceScatter)
-    place.chunk += rank * outputChunks;
-  place.buffer = 'o';
-  return place;
-}
-
 std::map<Connection, int64_t> Algorithm::connections() const {
   std::map<Connection, int64_t> found;
   for (auto [rank, gpu] : llvm::enumerate(gpus))
@@ -86,7 +74,7 @@ private:
   void readBlock(pugi::xml_node node, Gpu &gpu, std::map<int64_t, size_t> &blocks);
   std::optional<Place> place(pugi::xml_node node, const char *buffer, const char *offset,
                              int64_t count, const Gpu &gpu);
-  void resolveSizes();
+  void largestRank();
   void check(int64_t rank, const Step &step, Place place, StringRef which);
   void checkConnections();
 };
@@ -150,7 +138,7 @@ void Reader::readBlock(pugi::xml_node node, Gpu &gpu, std::map<int64_t, size_t> 
   known(node, {"id", "send", "recv", "chan"});
   ThreadBlock block;
   block.loc = at(node);
-  int64_t last = a.ranks() - 1;
+  int64_t last = a.ranks - 1;
   block.id = number(node, "id", std::nullopt, 0, 1 << 20);
   block.send = number(node, "send", -1, -1, last);
   block.receive = number(node, "recv", -1, -1, last);
@@ -224,7 +212,7 @@ void Reader::readBlock(pugi::xml_node node, Gpu &gpu, std::map<int64_t, size_t> 
 
 void Reader::readGpu(pugi::xml_node node, std::vector<std::optional<Gpu>> &gpus) {
   known(node, {"id", "i_chunks", "o_chunks", "s_chunks"});
-  int64_t id = number(node, "id", std::nullopt, 0, a.ranks() - 1);
+  int64_t id = number(node, "id", std::nullopt, 0, a.ranks - 1);
   Gpu gpu;
   gpu.loc = at(node);
   gpu.inputChunks = number(node, "i_chunks", 0, 0, kMaxChunks);
@@ -263,59 +251,17 @@ void Reader::readGpu(pugi::xml_node node, std::vector<std::optional<Gpu>> &gpus)
   gpus[id] = std::move(gpu);
 }
 
-// A file that aliases input and output may give the chunks of one of them only.
-void Reader::resolveSizes() {
+void Reader::largestRank() {
   for (const Gpu &gpu : a.gpus) {
     a.inputChunks = std::max(a.inputChunks, gpu.inputChunks);
     a.outputChunks = std::max(a.outputChunks, gpu.outputChunks);
     a.scratchChunks = std::max(a.scratchChunks, gpu.scratchChunks);
   }
-  int64_t n = a.ranks();
-  switch (a.collective) {
-  case Collective::AllGather:
-    if (!a.outputChunks)
-      a.outputChunks = a.inputChunks * n;
-    if (!a.inputChunks)
-      a.inputChunks = a.outputChunks / n;
-    if (a.outputChunks != a.inputChunks * n)
-      error(a.loc) << "an allgather of " << n << " GPUs with " << a.inputChunks << " input and "
-                   << a.outputChunks << " output chunks, expected " << a.inputChunks * n;
-    break;
-  case Collective::ReduceScatter:
-    if (!a.inputChunks)
-      a.inputChunks = a.outputChunks * n;
-    if (!a.outputChunks)
-      a.outputChunks = a.inputChunks / n;
-    if (a.inputChunks != a.outputChunks * n)
-      error(a.loc) << "a reduce_scatter of " << n << " GPUs with " << a.inputChunks << " input and "
-                   << a.outputChunks << " output chunks, expected " << a.inputChunks / n;
-    break;
-  case Collective::AllReduce:
-  case Collective::AllToAll:
-    if (!a.outputChunks)
-      a.outputChunks = a.inputChunks;
-    if (!a.inputChunks)
-      a.inputChunks = a.outputChunks;
-    if (a.inputChunks != a.outputChunks)
-      error(a.loc) << "an " << a.collectiveName << " with " << a.inputChunks << " input and "
-                   << a.outputChunks << " output chunks, expected the same number";
-    if (a.collective == Collective::AllToAll && a.inputChunks % n)
-      error(a.loc) << "an alltoall of " << n << " GPUs with " << a.inputChunks
-                   << " chunks, expected a multiple of the GPUs";
-    break;
-  case Collective::Custom:
-    break;
-  }
-  if (a.bufferChunks() == 0)
-    error(a.loc) << "no GPU has input or output chunks";
 }
 
 void Reader::check(int64_t rank, const Step &step, Place place, StringRef which) {
   Place found = a.resolve(rank, place);
-  int64_t room = found.buffer == 's'   ? a.scratchChunks
-                 : a.inPlace           ? a.bufferChunks()
-                 : found.buffer == 'i' ? a.inputChunks
-                                       : a.outputChunks;
+  int64_t room = a.chunksOf(found.buffer);
   if (found.chunk + step.count > room)
     error(step.loc) << which << " is chunks " << place.chunk << " to "
                     << place.chunk + step.count - 1 << " of buffer " << StringRef(&place.buffer, 1)
@@ -401,12 +347,7 @@ std::optional<Algorithm> Reader::run() {
   number(root, "nchannels", 1, 0, 1 << 20);
   number(root, "nchunksperloop", 0, 0, kMaxChunks);
   a.collectiveName = word(root, "coll", nullptr);
-  a.collective = llvm::StringSwitch<Collective>(StringRef(a.collectiveName).lower())
-                     .Cases({"allgather", "all_gather"}, Collective::AllGather)
-                     .Cases({"allreduce", "all_reduce"}, Collective::AllReduce)
-                     .Cases({"alltoall", "all_to_all"}, Collective::AllToAll)
-                     .Cases({"reducescatter", "reduce_scatter"}, Collective::ReduceScatter)
-                     .Default(Collective::Custom);
+  a.collective = collectiveOf(a.collectiveName);
   bool in = number(root, "inplace", 0, 0, 1), out = number(root, "outofplace", !in, 0, 1);
   number(root, "minBytes", 0, 0, std::numeric_limits<int64_t>::max());
   number(root, "maxBytes", 0, 0, std::numeric_limits<int64_t>::max());
@@ -419,7 +360,8 @@ std::optional<Algorithm> Reader::run() {
     return std::nullopt;
 
   std::vector<std::optional<Gpu>> gpus(n);
-  a.gpus.resize(n); // the number of ranks; filled below
+  a.ranks = n;
+  a.gpus.resize(n);
   for (pugi::xml_node child : root.children()) {
     if (child.type() != pugi::node_element)
       continue;
@@ -436,7 +378,8 @@ std::optional<Algorithm> Reader::run() {
   }
   if (bad)
     return std::nullopt;
-  resolveSizes();
+  largestRank();
+  bad |= !a.completeSizes();
   if (!bad)
     checkConnections();
   return bad ? std::nullopt : std::optional<Algorithm>(std::move(a));

@@ -34,30 +34,29 @@ const char *mlir::ncclx::overlap::toString(Reason reason) {
   return "";
 }
 
-/// Seconds of the kernels that neither precede `op` nor need it.
-static double independentSeconds(const Problem &problem, const Graph &graph, unsigned op) {
-  std::vector<bool> related(problem.ops.size());
-  auto mark = [&](const std::vector<std::vector<unsigned>> &edges) {
-    std::vector<bool> seen(problem.ops.size());
-    std::vector<unsigned> list = {op};
-    while (!list.empty()) {
-      unsigned at = list.back();
-      list.pop_back();
-      related[at] = true;
-      for (unsigned next : edges[at])
-        if (!seen[next]) {
-          seen[next] = true;
-          list.push_back(next);
-        }
-    }
-  };
-  mark(graph.needs.complete);
-  mark(graph.completeFor);
-  double seconds = 0;
-  for (size_t i = 0; i < problem.ops.size(); ++i)
-    if (!related[i] && !problem.ops[i].collective)
-      seconds += problem.ops[i].seconds;
-  return seconds;
+/// Whether some kernel that takes time neither precedes `op` nor needs it. Edges go forward in the
+/// reference order, so that within a range of it paths are complete: the range grows until such a
+/// kernel is in it.
+static bool hasIndependentKernel(const Problem &problem, const Graph &graph, unsigned op) {
+  const size_t n = problem.ops.size();
+  for (size_t reach = 64;; reach *= 4) {
+    size_t low = op > reach ? op - reach : 0, high = std::min(n, op + reach);
+    std::vector<bool> related(high - low);
+    related[op - low] = true;
+    for (size_t i = op; i-- > low;) // what `op` needs
+      for (unsigned next : graph.completeFor[i])
+        if (next <= op && related[next - low])
+          related[i - low] = true;
+    for (size_t i = op + 1; i < high; ++i) // what needs it, and not what that needs
+      for (unsigned need : graph.needs.complete[i])
+        if (need >= op && related[need - low])
+          related[i - low] = true;
+    for (size_t i = low; i < high; ++i)
+      if (!related[i - low] && !problem.ops[i].collective && problem.ops[i].seconds > 0)
+        return true;
+    if (low == 0 && high == n)
+      return false;
+  }
 }
 
 std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, const Schedule &given,
@@ -70,7 +69,7 @@ std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, cons
       list.push_back({i, solution.timeline.exposed[i], Reason::none, ""});
   Graph graph(problem);
   for (Exposure &e : list)
-    if (independentSeconds(problem, graph, e.collective) == 0) {
+    if (!hasIndependentKernel(problem, graph, e.collective)) {
       e.reason = Reason::dependency;
       e.lift = "every kernel precedes it or needs it: cut it, or a neighbour, into chunks";
     }
@@ -79,7 +78,18 @@ std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, cons
     if (std::none_of(list.begin(), list.end(),
                      [](const Exposure &e) { return e.reason == Reason::none; }))
       return;
-    Solution better = solve(other, given, with);
+    Solution better;
+    if (problem.ops.size() > 2000) {
+      // Of large problems what is lifted shows nearby, under the rule that led to the solution.
+      SolveOptions quick = with;
+      quick.rules = {0, solution.rule};
+      quick.effort = 0;
+      Problem fenced = other;
+      fenceDeferral(fenced, 8);
+      better = solve(fenced, given, quick);
+    } else {
+      better = solve(other, given, with);
+    }
     for (Exposure &e : list)
       if (e.reason == Reason::none &&
           better.timeline.exposed[e.collective] <
@@ -96,18 +106,23 @@ std::vector<Exposure> mlir::ncclx::overlap::explain(const Problem &problem, cons
                          double(better.peak - solution.peakBefore - *options.memoryBudget) / 1e6);
     });
   Problem other = problem;
-  for (Op &op : other.ops)
+  bool takesSms = false, movesMemory = false;
+  for (Op &op : other.ops) {
+    takesSms |= op.collective && op.sms > 0;
     op.sms = 0;
-  lifted(Reason::sms, other, options, [&](const Exposure &e, const Solution &) {
-    return fmt::format("an engine that takes fewer than its {:.0f} SMs",
-                       problem.ops[e.collective].sms);
-  });
+  }
+  if (takesSms)
+    lifted(Reason::sms, other, options, [&](const Exposure &e, const Solution &) {
+      return fmt::format("an engine that takes fewer than its {:.0f} SMs",
+                         problem.ops[e.collective].sms);
+    });
   other = problem;
   for (Op &op : other.ops)
-    std::erase_if(op.uses, [](const Use &use) { return use.resource == 0; });
-  lifted(Reason::memoryBandwidth, other, options, [&](const Exposure &, const Solution &) {
-    return std::string("a partner that moves less memory");
-  });
+    movesMemory |= std::erase_if(op.uses, [](const Use &use) { return use.resource == 0; }) > 0;
+  if (movesMemory)
+    lifted(Reason::memoryBandwidth, other, options, [&](const Exposure &, const Solution &) {
+      return std::string("a partner that moves less memory");
+    });
   other = problem;
   other.power.capWatts = 0;
   if (problem.power.capWatts > 0)

@@ -2,6 +2,7 @@
 #include "FunctionProblem.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -23,8 +24,7 @@ std::string mlir::ncclx::describe(Operation *op) {
   return text;
 }
 
-/// Goes with its users wherever they go.
-static bool isGlue(Operation *op) {
+bool mlir::ncclx::isGlue(Operation *op) {
   return isa<linalg::FillOp>(op) || (op->getNumRegions() == 0 && isPure(op) && !isa<CallOp>(op));
 }
 
@@ -44,7 +44,7 @@ static SmallVector<Value> usedValues(Operation *op) {
   return values;
 }
 
-static bool communicates(Operation *op) {
+bool mlir::ncclx::communicates(Operation *op) {
   return op
       ->walk([](Operation *inner) {
         return isa<CollectiveOpInterface, StartOp, AwaitOp, FinishOp, FinishChunkOp>(inner)
@@ -87,8 +87,27 @@ void FunctionProblem::addBuffer(unsigned op, ValueRange values) {
   problem.buffers.push_back({problem.ops[op].name, bytes, op, {}, false});
 }
 
-/// A kernel's time and shares. Its name is for remarks.
-static std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost) {
+/// A product's sizes: rows and columns of the result, what is summed over, and how many products
+/// there are. Dimensions of the left operand alone are rows, of the right alone columns.
+static std::optional<overlap::Op> costOfProduct(linalg::LinalgOp op, std::string name,
+                                                const overlap::CostModel &cost) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (maps.size() != 3)
+    return std::nullopt;
+  double m = 1, n = 1, k = 1, groups = 1;
+  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  for (auto [dim, size] : llvm::enumerate(op.getStaticLoopRanges())) {
+    bool left = maps[0].isFunctionOfDim(dim), right = maps[1].isFunctionOfDim(dim);
+    double &place = kinds[dim] == utils::IteratorType::reduction ? k
+                    : left && right                              ? groups
+                    : left                                       ? m
+                                                                 : n;
+    place *= double(size);
+  }
+  return cost.gemm(std::move(name), m * groups, n, k, groups);
+}
+
+std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::CostModel &cost) {
   std::string name = describe(op);
   int64_t bytes = 0;
   for (Type type : op->getOperandTypes())
@@ -98,24 +117,42 @@ static std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel
     overlap::Op moving = cost.memory(name, call.getBytes());
     return busy.seconds >= moving.seconds ? busy : moving;
   }
+  // A loop or a branch without communication: what is in it, one after the other; of branches the
+  // one that takes longest.
+  if (isa<scf::ForOp, scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(op)) {
+    double times = 1;
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      std::optional<APInt> trips = loop.getStaticTripCount();
+      if (!trips)
+        return std::nullopt;
+      times = trips->roundToDouble();
+    }
+    overlap::Op longest;
+    for (Region &region : op->getRegions()) {
+      overlap::Op sum;
+      for (Block &block : region)
+        for (Operation &inner : block) {
+          if (isGlue(&inner) || inner.hasTrait<OpTrait::IsTerminator>())
+            continue;
+          std::optional<overlap::Op> priced = costOf(&inner, cost);
+          if (!priced)
+            return std::nullopt;
+          sum.seconds += priced->seconds * times;
+          sum.joules += priced->joules * times;
+        }
+      if (sum.seconds > longest.seconds)
+        longest = sum;
+    }
+    longest.clocked = true;
+    return longest;
+  }
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   if (!linalgOp || llvm::any_of(linalgOp.getStaticLoopRanges(), ShapedType::isDynamic))
     return std::nullopt;
-  if (!linalg::isaContractionOpInterface(linalgOp))
-    return cost.memory(name, double(bytes));
-  double m = 1, n = 1, k = 1;
-  auto shape = cast<ShapedType>(op->getResult(0).getType()).getShape();
-  for (int64_t size : shape)
-    m *= double(size);
-  if (!shape.empty() && shape.back() > 0) {
-    n = double(shape.back());
-    m /= n;
-  }
-  SmallVector<unsigned> reductions;
-  linalgOp.getReductionDims(reductions);
-  for (unsigned dim : reductions)
-    k *= double(linalgOp.getStaticLoopRanges()[dim]);
-  return cost.gemm(name, m, n, k);
+  if (linalg::isaContractionOpInterface(linalgOp))
+    if (std::optional<overlap::Op> product = costOfProduct(linalgOp, name, cost))
+      return product;
+  return cost.memory(name, double(bytes));
 }
 
 std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp start,
@@ -159,7 +196,8 @@ std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp sta
   return "";
 }
 
-std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost) {
+std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
+                                 const LoopCosts &loops) {
   if (isGlue(op) || op->hasTrait<OpTrait::IsTerminator>())
     return "";
   if (auto start = dyn_cast<StartOp>(op))
@@ -174,7 +212,15 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost) 
     return "";
   }
   unsigned number = problem.ops.size();
-  std::optional<overlap::Op> priced = costOf(op, cost);
+  std::optional<overlap::Op> priced;
+  auto loop = loops.find(op);
+  if (loop != loops.end()) {
+    priced.emplace();
+    priced->seconds = loop->second.seconds;
+    priced->joules = loop->second.joules;
+  } else {
+    priced = costOf(op, cost);
+  }
   withoutCost += !priced;
   overlap::Op kernel = priced.value_or(overlap::Op());
   kernel.name = describe(op);
@@ -185,20 +231,27 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost) 
   addBuffer(number, op->getResults());
   numbers[op] = number;
   given.push_back({StepKind::run, number});
+  if (loop != loops.end()) {
+    inner.push_back({number, loop->second.peakBefore});
+    innerPeaks.push_back({describe(op), loop->second.peak, number, {}, false});
+  }
   return "";
 }
 
-FailureOr<FunctionProblem> FunctionProblem::read(func::FuncOp function,
-                                                 const overlap::CostModel &cost, std::string &why) {
+int64_t FunctionProblem::peakBefore() const {
+  overlap::Problem before = problem;
+  for (auto [buffer, bytes] : inner)
+    before.buffers[buffer].bytes = bytes;
+  return overlap::peakBytes(before, given);
+}
+
+FailureOr<FunctionProblem> FunctionProblem::read(Block &block, const overlap::CostModel &cost,
+                                                 const LoopCosts &loops, std::string &why) {
   FunctionProblem result;
-  if (!function.getBody().hasOneBlock()) {
-    why = "the body is not one block";
-    return failure();
-  }
-  result.body = &function.getBody().front();
+  result.body = &block;
   result.problem = cost.problem();
   for (Operation &op : *result.body) {
-    why = result.add(&op, cost);
+    why = result.add(&op, cost, loops);
     if (!why.empty())
       return failure();
   }
@@ -209,6 +262,10 @@ FailureOr<FunctionProblem> FunctionProblem::read(func::FuncOp function,
       result.problem.buffers[j].users.push_back(i);
   for (unsigned j : result.producers(result.body->getTerminator()))
     result.problem.buffers[j].escapes = true;
+  for (size_t i = 0; i < result.inner.size(); ++i) { // buffers of ops stand at the ops' numbers
+    result.inner[i].first = result.problem.buffers.size();
+    result.problem.buffers.push_back(result.innerPeaks[i]);
+  }
   if (std::optional<std::string> wrong = overlap::validate(result.problem)) {
     why = *wrong;
     return failure();

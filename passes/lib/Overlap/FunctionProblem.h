@@ -1,4 +1,4 @@
-//===- FunctionProblem.h - A function as a problem, and back -------------------*- C++ -*-===//
+//===- FunctionProblem.h - A block as a problem, and back ----------------------*- C++ -*-===//
 #ifndef NCCLX_LIB_OVERLAP_FUNCTIONPROBLEM_H
 #define NCCLX_LIB_OVERLAP_FUNCTIONPROBLEM_H
 
@@ -11,10 +11,18 @@
 
 namespace mlir::ncclx {
 
-/// The straight line of a function's body. Kernels are linalg ops, ncclx.call, and whatever else
-/// has a region; cheap ops without effects (slices, constants, fills) are no ops of the problem:
-/// they go with their users. An op with effects, or with communication inside, is opaque: nothing
-/// crosses it.
+/// What one op of a block costs that was scheduled before it: a loop with communication inside.
+struct LoopCost {
+  double seconds = 0, joules = 0; ///< of all iterations; joules above idle
+  int64_t peak = 0;               ///< bytes alive at once in an iteration
+  int64_t peakBefore = 0;         ///< the same before it was scheduled
+};
+using LoopCosts = llvm::DenseMap<Operation *, LoopCost>;
+
+/// The straight line of a function's or a loop's body. Kernels are linalg ops, ncclx.call, and
+/// whatever else has a region; cheap ops without effects (slices, constants, fills) are no ops of
+/// the problem: they go with their users. An op with effects, or with communication inside, is
+/// opaque: nothing crosses it.
 class FunctionProblem {
 public:
   struct Site {
@@ -23,14 +31,16 @@ public:
     AwaitOp await;                    ///< of a start
   };
 
-  /// Reads the function, or says why it is not taken.
-  static FailureOr<FunctionProblem> read(func::FuncOp function, const overlap::CostModel &cost,
-                                         std::string &why);
+  /// Reads the block, or says why it is not taken.
+  static FailureOr<FunctionProblem> read(Block &block, const overlap::CostModel &cost,
+                                         const LoopCosts &loops, std::string &why);
 
   overlap::Problem problem;
   overlap::Schedule given;  ///< what the function says
   std::vector<Site> sites;  ///< of each op of the problem
   unsigned withoutCost = 0; ///< kernels whose cost is not known: taken as none
+  /// The peak of `given` with its loops as they were before they were scheduled.
+  int64_t peakBefore() const;
 
   /// Moves the ops into the order of a schedule that check() accepts.
   void apply(const overlap::Schedule &schedule);
@@ -44,11 +54,22 @@ private:
   std::vector<unsigned> producers(Operation *op);
   void producers(Value value, std::vector<unsigned> &list);
   void addBuffer(unsigned op, ValueRange values);
-  std::string add(Operation *op, const overlap::CostModel &cost);
+  std::string add(Operation *op, const overlap::CostModel &cost, const LoopCosts &loops);
+  std::vector<overlap::Buffer> innerPeaks;         ///< what iterations of loops have alive
+  std::vector<std::pair<unsigned, int64_t>> inner; ///< their numbers, and their sizes before
   std::string addCollective(CollectiveOpInterface op, StartOp start,
                             const overlap::CostModel &cost);
   void place(Operation *op);
 };
+
+/// Whether anything in it communicates.
+bool communicates(Operation *op);
+
+/// Goes with its users wherever they go: it is no op of a problem.
+bool isGlue(Operation *op);
+
+/// A kernel's time and shares; nothing where they are not known.
+std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost);
 
 /// "all_gather of 16384 bytes", "linalg.matmul -> tensor<4x8xf32>": how remarks call it.
 std::string describe(Operation *op);

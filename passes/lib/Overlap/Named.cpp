@@ -4,7 +4,7 @@
 // gradient that is ready earlier is put off until a gather has nothing else beside it.
 //
 //===----------------------------------------------------------------------===//
-#include "Greedy.h"
+#include "Draft.h"
 #include "ncclx/Overlap/Solve.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace {
 class Pairing {
 public:
   Pairing(const Problem &problem, const Schedule &given, const SolveOptions &options)
-      : problem(problem), graph(problem), options(options), schedule(given),
+      : problem(problem), graph(problem), options(options), cap(problem, given),
+        draft(problem, graph, given, cap.clock()), start(draft.seconds()),
         partner(problem.ops.size()) {
     limit = options.memoryBudget ? peakBytes(problem, given) + *options.memoryBudget
                                  : std::numeric_limits<int64_t>::max();
@@ -27,35 +28,35 @@ public:
 
   Schedule bulk() {
     for (unsigned op : lonely()) {
-      auto [low, high] = window(op);
+      auto [low, high] = around(op);
       for (size_t i = high; i-- > low;) {
-        unsigned kernel = schedule[i].op;
-        if (schedule[i].kind != StepKind::run || problem.ops[kernel].tiles == 0 || partner[kernel])
+        Step step = draft.schedule()[i];
+        if (step.kind != StepKind::run || problem.ops[step.op].tiles == 0 || partner[step.op])
           continue;
-        Schedule trial = without(schedule, op);
-        auto place = std::find(trial.begin(), trial.end(), Step{StepKind::run, kernel});
-        place = trial.insert(place, {StepKind::start, op});
-        trial.insert(place + 2, {StepKind::await, op});
-        take(std::move(trial), op, kernel);
+        Schedule window = without(low, high, op);
+        auto place = std::find(window.begin(), window.end(), step);
+        place = window.insert(place, {StepKind::start, op});
+        window.insert(place + 2, {StepKind::await, op});
+        take(low, window, op, step.op);
         break;
       }
     }
-    return schedule;
+    return draft.schedule();
   }
 
   Schedule hoist() {
     for (unsigned op : lonely()) {
-      auto [low, high] = window(op);
-      size_t at = find({StepKind::start, op});
+      auto [low, high] = around(op);
+      size_t at = draft.place({StepKind::start, op});
       for (size_t start = low; start <= at; ++start) {
-        Schedule trial = without(schedule, op);
-        trial.insert(trial.begin() + (high - 2), {StepKind::await, op});
-        trial.insert(trial.begin() + start, {StepKind::start, op});
-        if (take(std::move(trial), op, op))
+        Schedule window = without(low, high, op);
+        window.push_back({StepKind::await, op});
+        window.insert(window.begin() + (start - low), {StepKind::start, op});
+        if (take(low, window, op, op))
           break;
       }
     }
-    return schedule;
+    return draft.schedule();
   }
 
   Schedule sinks(unsigned distance) {
@@ -63,53 +64,57 @@ public:
     std::erase_if(alone, [&](unsigned op) { return graph.completeFor[op].empty(); });
     for (size_t c = 0; c < alone.size(); ++c) {
       unsigned op = alone[c];
-      size_t at = find({StepKind::start, op});
-      size_t low = c >= distance ? find({StepKind::await, alone[c - distance]}) : 0;
+      size_t at = draft.place({StepKind::start, op});
+      size_t low = c >= distance ? draft.place({StepKind::await, alone[c - distance]}) : 0;
       for (size_t i = at; i-- > low;) {
-        unsigned kernel = schedule[i].op;
-        if (schedule[i].kind != StepKind::run || problem.ops[kernel].tiles == 0 ||
-            partner[kernel] || !graph.completeFor[kernel].empty())
+        Step step = draft.schedule()[i];
+        if (step.kind != StepKind::run || problem.ops[step.op].tiles == 0 || partner[step.op] ||
+            !graph.completeFor[step.op].empty())
           continue;
-        Schedule trial = schedule;
-        trial.erase(trial.begin() + i);
-        trial.insert(trial.begin() + at, {StepKind::run, kernel}); // behind the start
-        if (take(std::move(trial), op, kernel))
+        Schedule window(draft.schedule().begin() + i, draft.schedule().begin() + at + 1);
+        std::rotate(window.begin(), window.begin() + 1, window.end()); // behind the start
+        if (draft.legal(i, window) && take(i, window, op, step.op))
           break;
       }
     }
-    return schedule;
+    return draft.schedule();
   }
 
 private:
   const Problem &problem;
   const Graph graph;
   const SolveOptions &options;
-  Schedule schedule;
+  const UnderCap cap;
+  Draft draft;
+  const double start;        ///< the seconds of what is given
   std::vector<bool> partner; ///< of each op, whether it has one
   int64_t limit;
 
   std::vector<unsigned> lonely() const {
     std::vector<unsigned> list;
-    for (Step step : schedule)
+    for (Step step : draft.schedule())
       if (step.kind == StepKind::start && !partner[step.op])
         list.push_back(step.op);
     return list;
   }
-  size_t find(Step step) const {
-    return std::find(schedule.begin(), schedule.end(), step) - schedule.begin();
-  }
-  /// The steps [low, high) between what the collective needs and what needs it, its own among them.
-  std::pair<size_t, size_t> window(unsigned op) const {
-    size_t low = find({StepKind::start, op}), high = find({StepKind::await, op});
-    while (low > 0 && !completes(schedule[low - 1], op))
-      --low;
-    while (high < schedule.size() && !needs(schedule[high], op))
-      ++high;
+  /// The steps [low, high) between what the collective needs and what needs it, its own among them;
+  /// no further than `reach` collectives: what is put off for longer holds its memory for longer.
+  std::pair<size_t, size_t> around(unsigned op) const {
+    constexpr int reach = 16;
+    const Schedule &schedule = draft.schedule();
+    size_t low = draft.place({StepKind::start, op}), high = draft.place({StepKind::await, op});
+    for (int passed = 0; low > 0 && !completes(schedule[low - 1], op); --low)
+      if (schedule[low - 1].kind == StepKind::start && ++passed > reach)
+        break;
+    for (int passed = 0; high < schedule.size() && !needs(schedule[high], op); ++high)
+      if (schedule[high].kind == StepKind::start && ++passed > reach)
+        break;
     return {low, high};
   }
-  static Schedule without(Schedule schedule, unsigned op) {
-    std::erase_if(schedule, [&](Step s) { return s.op == op; });
-    return schedule;
+  Schedule without(size_t low, size_t high, unsigned op) const {
+    Schedule window(draft.schedule().begin() + low, draft.schedule().begin() + high);
+    std::erase_if(window, [&](Step s) { return s.op == op; });
+    return window;
   }
   bool completes(Step step, unsigned op) const {
     const std::vector<unsigned> &complete = graph.needs.complete[op];
@@ -123,14 +128,16 @@ private:
     return step.kind != StepKind::await && completes({StepKind::run, op}, step.op);
   }
 
-  bool take(Schedule trial, unsigned op, unsigned kernel) {
-    if (check(problem, trial) || peakBytes(problem, trial) > limit)
-      return false;
+  bool take(size_t low, const Schedule &window, unsigned op, unsigned kernel) {
+    uint64_t cost = 0;
+    double now = draft.seconds() - start;
     if (options.margin >= 0 &&
-        evaluate(problem, schedule).seconds - evaluate(problem, trial).seconds <
+        cap.seconds(now) - cap.seconds(now + draft.change(low, window, cost)) <
             options.margin * problem.ops[op].seconds)
       return false;
-    schedule = std::move(trial);
+    if (!draft.fits(low, window, limit))
+      return false;
+    draft.apply(low, window);
     partner[op] = partner[kernel] = true;
     return true;
   }

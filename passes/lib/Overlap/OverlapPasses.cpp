@@ -6,8 +6,10 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "FunctionProblem.h"
+#include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Solve.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
 
 namespace mlir::ncclx {
@@ -36,56 +38,182 @@ struct Request {
   bool requireOverlap;
 };
 
-/// The kernel that runs beside the collective for longest, and for how long anything does.
-std::pair<std::optional<unsigned>, double> partnerOf(const overlap::Timeline &line, unsigned op) {
-  std::optional<unsigned> best;
-  double longest = 0, sum = 0;
+/// Of each op that is a collective, the kernel that runs beside it for longest, and for how long
+/// anything does.
+struct Partner {
+  std::optional<unsigned> kernel;
+  double longest = 0, seconds = 0;
+};
+std::vector<Partner> partnersOf(const overlap::Timeline &line, size_t ops) {
+  std::vector<Partner> partners(ops);
   for (const overlap::Beside &beside : line.beside) {
-    if (beside.collective != op)
-      continue;
-    sum += beside.seconds;
-    if (beside.seconds > longest) {
-      longest = beside.seconds;
-      best = beside.kernel;
+    Partner &partner = partners[beside.collective];
+    partner.seconds += beside.seconds;
+    if (beside.seconds > partner.longest) {
+      partner.longest = beside.seconds;
+      partner.kernel = beside.kernel;
     }
   }
-  return {best, sum};
+  return partners;
 }
 
-LogicalResult report(func::FuncOp function, const FunctionProblem &f, const Solution &solution,
-                     const Request &request) {
-  MLIRContext *context = function.getContext();
-  auto named = [&](StringRef name) {
-    return remark::RemarkOpts::name(name).category(request.pass).function(function.getSymName());
-  };
-  overlap::Timeline before = overlap::evaluate(f.problem, f.given);
-  remark::analysis(function.getLoc(), named("Overlap"))
-      << remark::add("exposed {0:F1} us of {1:F1} us before, {2:F1} us of {3:F1} us after; memory "
-                     "peak {4} bytes before, {5} after; schedule {6:x}",
-                     before.totalExposed() * 1e6, before.seconds * 1e6,
-                     solution.timeline.totalExposed() * 1e6, solution.timeline.seconds * 1e6,
-                     solution.peakBefore, solution.peak, overlap::fingerprint(solution.schedule))
-      << remark::metric("PeakBytesBefore", solution.peakBefore)
-      << remark::metric("PeakBytes", solution.peak)
-      << remark::metric("KernelsWithoutCost", int64_t(f.withoutCost));
-  if (!context->getRemarkEngine() && !request.requireOverlap)
-    return success();
+/// Schedules the blocks of one function, loops before what they stand in.
+class Scheduler {
+public:
+  Scheduler(func::FuncOp function, const overlap::CostModel &cost, const Request &request,
+            Solver solver)
+      : function(function), cost(cost), request(request), solver(solver) {}
 
-  for (unsigned i = 0; i < f.sites.size(); ++i) {
-    if (!f.sites[i].collective)
+  LogicalResult run() {
+    if (!function.getBody().hasOneBlock())
+      return refuse(function, "the body is not one block");
+    std::optional<Totals> totals;
+    if (failed(schedule(function.getBody().front(), 1, totals)))
+      return failure();
+    if (!totals)
+      return success();
+    remark::analysis(function.getLoc(), named("Overlap"))
+        << remark::add("exposed {0:F1} us of {1:F1} us before, {2:F1} us of {3:F1} us after; "
+                       "memory peak {4} bytes before, {5} after; schedule {6:x}",
+                       totals->exposedBefore * 1e6, totals->secondsBefore * 1e6,
+                       totals->exposed * 1e6, totals->seconds * 1e6, totals->peakBefore,
+                       totals->peak, totals->fingerprint)
+        << remark::metric("PeakBytesBefore", totals->peakBefore)
+        << remark::metric("PeakBytes", totals->peak)
+        << remark::metric("KernelsWithoutCost", int64_t(totals->withoutCost));
+    LogicalResult result = success();
+    if (function.getContext()->getRemarkEngine() || request.requireOverlap)
+      for (const Done &block : done)
+        if (failed(report(block)))
+          result = failure();
+    return result;
+  }
+
+private:
+  /// Of a block, with the loops in it.
+  struct Totals {
+    double secondsBefore = 0, exposedBefore = 0, seconds = 0, exposed = 0, joules = 0;
+    int64_t peakBefore = 0, peak = 0;
+    uint64_t fingerprint = 0;
+    unsigned withoutCost = 0;
+  };
+
+  func::FuncOp function;
+  const overlap::CostModel &cost;
+  const Request &request;
+  Solver solver;
+  LoopCosts loops;
+
+  remark::RemarkOpts named(StringRef name) {
+    return remark::RemarkOpts::name(name).category(request.pass).function(function.getSymName());
+  }
+  LogicalResult refuse(Operation *where, const std::string &why) {
+    remark::missed(where->getLoc(), named("OverlapRefused")) << remark::reason("{0}", why);
+    if (request.requireOverlap)
+      return where->emitError("cannot be scheduled: ") << why;
+    return success();
+  }
+  LogicalResult schedule(Block &block, double times, std::optional<Totals> &totals);
+  void promise(Operation *where, const FunctionProblem &f, const Solution &solution);
+  /// A block that is done, for the remarks on it.
+  struct Done {
+    FunctionProblem f;
+    Solution solution;
+    double times; ///< how often it runs
+  };
+  std::vector<Done> done;
+  LogicalResult report(const Done &block);
+};
+
+LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Totals> &result) {
+  Totals totals;
+  for (Operation &op : block) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    std::optional<APInt> trips = loop ? loop.getStaticTripCount() : std::nullopt;
+    if (!trips || !communicates(&op))
       continue;
-    auto [partner, seconds] = partnerOf(solution.timeline, i);
-    if (partner)
+    double count = trips->roundToDouble();
+    std::optional<Totals> inner;
+    if (failed(schedule(*loop.getBody(), times * count, inner)))
+      return failure();
+    if (!inner)
+      continue;
+    loops[&op] = {inner->seconds * count, inner->joules * count, inner->peak, inner->peakBefore};
+    totals.secondsBefore += (inner->secondsBefore - inner->seconds) * count;
+    totals.exposedBefore += inner->exposedBefore * count;
+    totals.exposed += inner->exposed * count;
+    totals.fingerprint ^= inner->fingerprint * 0x9e3779b97f4a7c15;
+    totals.withoutCost += inner->withoutCost;
+  }
+  std::string why;
+  FailureOr<FunctionProblem> f = FunctionProblem::read(block, cost, loops, why);
+  if (failed(f))
+    return refuse(block.getParentOp(), why);
+  // Loops may have taken a part of the budget already.
+  Request here = request;
+  totals.peakBefore = f->peakBefore();
+  int64_t taken = overlap::peakBytes(f->problem, f->given) - totals.peakBefore;
+  here.options.memoryBudget = std::max<int64_t>(0, *request.options.memoryBudget - taken);
+  Solution solution = solver(f->problem, f->given, here.options);
+  if (std::optional<std::string> wrong = overlap::check(f->problem, solution.schedule))
+    return block.getParentOp()->emitError("schedule is wrong: ") << *wrong;
+  if (solution.schedule != f->given) {
+    f->apply(solution.schedule);
+    promise(block.getParentOp(), *f, solution);
+  }
+  overlap::Timeline before = overlap::evaluate(f->problem, f->given);
+  totals.secondsBefore += before.seconds;
+  totals.exposedBefore += before.totalExposed();
+  totals.seconds = solution.timeline.seconds;
+  totals.exposed += solution.timeline.totalExposed();
+  totals.joules = solution.timeline.joules - f->problem.power.idleWatts * solution.timeline.seconds;
+  totals.peak = solution.peak;
+  totals.fingerprint ^= overlap::fingerprint(solution.schedule);
+  totals.withoutCost += f->withoutCost;
+  result = totals;
+  done.push_back({std::move(*f), std::move(solution), times});
+  return success();
+}
+
+/// Writes down what the schedule promises, on the op whose block it is.
+void Scheduler::promise(Operation *where, const FunctionProblem &f, const Solution &solution) {
+  Builder b(where->getContext());
+  SmallVector<Attribute> list;
+  for (const overlap::Promise &p :
+       overlap::contractOf(f.problem, solution.schedule, solution.timeline)) {
+    SmallVector<NamedAttribute> entry = {
+        b.getNamedAttr("name", b.getStringAttr(p.name)),
+        b.getNamedAttr("kind", b.getStringAttr(p.collective ? "collective"
+                                               : p.product  ? "product"
+                                                            : "kernel")),
+        b.getNamedAttr("us", b.getF64FloatAttr(p.seconds * 1e6))};
+    if (!p.beside.empty()) {
+      entry.push_back(b.getNamedAttr("hidden_us", b.getF64FloatAttr(p.hidden * 1e6)));
+      SmallVector<int64_t> beside(p.beside.begin(), p.beside.end());
+      entry.push_back(b.getNamedAttr("beside", b.getDenseI64ArrayAttr(beside)));
+    }
+    list.push_back(b.getDictionaryAttr(entry));
+  }
+  where->setAttr(kContractAttrName, b.getArrayAttr(list));
+}
+
+LogicalResult Scheduler::report(const Done &block) {
+  const auto &[f, solution, times] = block;
+  std::string often = times > 1 ? llvm::formatv(", {0:F0} times", times).str() : std::string();
+  std::vector<Partner> partners = partnersOf(solution.timeline, f.problem.ops.size());
+  for (unsigned i = 0; i < f.sites.size(); ++i) {
+    auto [partner, longest, seconds] = partners[i];
+    if (f.sites[i].collective && partner)
       remark::passed(f.sites[i].op->getLoc(), named("OverlapPlaced")) << remark::add(
-          "{0} runs beside {1} for {2:F1} us of {3:F1} us", f.problem.ops[i].name,
-          f.problem.ops[*partner].name, seconds * 1e6, f.problem.ops[i].seconds * 1e6);
+          "{0} runs beside {1} for {2:F1} us of {3:F1} us{4}", f.problem.ops[i].name,
+          f.problem.ops[*partner].name, seconds * 1e6, f.problem.ops[i].seconds * 1e6, often);
   }
   LogicalResult result = success();
   for (const Exposure &e : overlap::explain(f.problem, f.given, solution, request.options)) {
     CollectiveOpInterface collective = f.sites[e.collective].collective;
-    std::string text =
-        llvm::formatv("exposed for {0:F1} us of {1:F1} us: {2}", e.seconds * 1e6,
-                      f.problem.ops[e.collective].seconds * 1e6, overlap::toString(e.reason));
+    std::string text = llvm::formatv("exposed for {0:F1} us of {1:F1} us{2}: {3}", e.seconds * 1e6,
+                                     f.problem.ops[e.collective].seconds * 1e6, often,
+                                     overlap::toString(e.reason));
     remark::missed(collective.getLoc(), named("OverlapExposed"))
         << remark::add("{0} stays {1}", f.problem.ops[e.collective].name, text)
         << remark::suggest("{0}", e.lift);
@@ -108,29 +236,10 @@ LogicalResult schedule(ModuleOp module, StringRef machineFile, const Request &re
   if (request.options.memoryBudget < 0 || !(request.options.margin >= 0))
     return module.emitError() << request.pass << ": memory-budget and margin are at least 0, found "
                               << *request.options.memoryBudget << " and " << request.options.margin;
-  for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() ||
-        !function.walk([](CollectiveOpInterface) { return WalkResult::interrupt(); })
-             .wasInterrupted())
-      continue;
-    std::string why;
-    FailureOr<FunctionProblem> f = FunctionProblem::read(function, *cost.model, why);
-    if (failed(f)) {
-      remark::missed(function.getLoc(), remark::RemarkOpts::name("OverlapRefused")
-                                            .category(request.pass)
-                                            .function(function.getSymName()))
-          << remark::reason("{0}", why);
-      if (request.requireOverlap)
-        return function.emitError("cannot be scheduled: ") << why;
-      continue;
-    }
-    Solution solution = solver(f->problem, f->given, request.options);
-    if (std::optional<std::string> wrong = overlap::check(f->problem, solution.schedule))
-      return function.emitError("schedule is wrong: ") << *wrong;
-    f->apply(solution.schedule);
-    if (failed(report(function, *f, solution, request)))
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && communicates(function) &&
+        failed(Scheduler(function, *cost.model, request, solver).run()))
       return failure();
-  }
   return success();
 }
 

@@ -154,6 +154,8 @@ void mlir::ncclx::overlap::fenceDeferral(Problem &problem, unsigned distance) {
       ++next;
     if (!problem.ops[i].collective && collectives.end() - next > distance)
       problem.ops[next[distance]].fences.push_back(i);
+    if (next - collectives.begin() > distance)
+      problem.ops[i].fences.push_back(*(next - distance - 1));
   }
 }
 

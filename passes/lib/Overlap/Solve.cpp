@@ -1,6 +1,6 @@
 //===- Solve.cpp - Rules, moves, and what does not pay --------------------------------===//
 #include "ncclx/Overlap/Solve.h"
-#include "Greedy.h"
+#include "Draft.h"
 
 #include <algorithm>
 #include <limits>
@@ -27,28 +27,24 @@ private:
   const Graph &graph;
   const int64_t limit;
   const double frequency;
-  uint64_t effort;
+  uint64_t effort; ///< steps that may be simulated
 
-  bool pay(const Schedule &schedule) {
-    uint64_t cost = schedule.size() + 1;
-    if (effort < cost)
-      return false;
-    effort -= cost;
-    return true;
-  }
   struct Range {
     size_t low, high;
   };
   Range range(const Schedule &schedule, size_t at) const;
-  static Schedule moved(const Schedule &schedule, size_t from, size_t to) {
-    Schedule result = schedule;
+  /// The steps between two places, with the one at `from` moved to `to`.
+  static Schedule window(const Schedule &schedule, size_t from, size_t to) {
+    Schedule result(schedule.begin() + std::min(from, to),
+                    schedule.begin() + std::max(from, to) + 1);
     if (from < to)
-      std::rotate(result.begin() + from, result.begin() + from + 1, result.begin() + to + 1);
+      std::rotate(result.begin(), result.begin() + 1, result.end());
     else
-      std::rotate(result.begin() + to, result.begin() + from, result.begin() + from + 1);
+      std::rotate(result.begin(), result.end() - 1, result.end());
     return result;
   }
-  double climb(Schedule &schedule, double seconds);
+  bool moves(Draft &draft, size_t from, size_t to, double most);
+  void climb(Draft &draft);
 };
 
 /// Where the step at `at` may stand in place of another, the rest keeping its order.
@@ -84,78 +80,84 @@ Improver::Range Improver::range(const Schedule &schedule, size_t at) const {
   return {low, high};
 }
 
-double Improver::climb(Schedule &schedule, double seconds) {
+/// Moves a step if that adds less than `most` seconds and memory allows it.
+bool Improver::moves(Draft &draft, size_t from, size_t to, double most) {
+  Schedule order = window(draft.schedule(), from, to);
+  size_t low = std::min(from, to);
+  uint64_t cost = 1;
+  bool better = draft.change(low, order, cost) < most && draft.fits(low, order, limit);
+  effort -= std::min(effort, cost);
+  if (better)
+    draft.apply(low, order);
+  return better;
+}
+
+void Improver::climb(Draft &draft) {
   for (bool better = true; better;) {
     better = false;
-    for (size_t at = 0; at < schedule.size(); ++at) {
-      auto [low, high] = range(schedule, at);
+    for (size_t at = 0; at < draft.schedule().size(); ++at) {
+      auto [low, high] = range(draft.schedule(), at);
+      effort -= std::min<uint64_t>(effort, (high - low) / 16);
       for (size_t to = low; to <= high; ++to) {
         if (to == at)
           continue;
-        if (!pay(schedule))
-          return seconds;
-        Schedule trial = moved(schedule, at, to);
-        double time = secondsAt(problem, trial, frequency);
-        if (time < seconds * (1 - 1e-9) && peakBytes(problem, trial) <= limit) {
-          schedule = std::move(trial);
-          seconds = time;
+        if (effort == 0)
+          return;
+        if (moves(draft, at, to, -1e-9 * draft.seconds())) {
           better = true;
           break;
         }
       }
     }
   }
-  return seconds;
 }
 
 void Improver::improve(Schedule &schedule) {
-  double best = climb(schedule, secondsAt(problem, schedule, frequency));
+  Draft best(problem, graph, schedule, frequency);
+  climb(best);
   std::mt19937_64 random(1); // the same moves on every rank
   while (effort > 40 * schedule.size()) {
-    Schedule trial = schedule;
+    Draft trial = best;
+    effort -= schedule.size();
+    bool tooLarge = false;
     for (int i = 0; i < 4; ++i) {
-      size_t at = random() % trial.size();
-      auto [low, high] = range(trial, at);
-      trial = moved(trial, at, low + random() % (high - low + 1));
+      size_t at = random() % schedule.size();
+      auto [low, high] = range(trial.schedule(), at);
+      size_t to = low + random() % (high - low + 1);
+      Schedule order = window(trial.schedule(), at, to);
+      tooLarge |= !trial.fits(std::min(at, to), order, limit);
+      trial.apply(std::min(at, to), order);
     }
-    if (!pay(trial))
-      return;
-    if (peakBytes(problem, trial) > limit)
+    if (tooLarge)
       continue;
-    double time = climb(trial, secondsAt(problem, trial, frequency));
-    if (time <= best) { // as good is another place to start from
-      best = time;
-      schedule = std::move(trial);
-    }
+    climb(trial);
+    if (trial.seconds() <= best.seconds()) // as good is another place to start from
+      best = std::move(trial);
   }
+  schedule = best.schedule();
 }
 
 void Improver::settle(Schedule &schedule) {
-  double seconds = secondsAt(problem, schedule, frequency);
-  auto keeps = [&](const Schedule &trial) {
-    return pay(trial) && secondsAt(problem, trial, frequency) <= seconds * (1 + 1e-9) &&
-           peakBytes(problem, trial) <= limit;
-  };
+  Draft draft(problem, graph, schedule, frequency);
+  const double most = draft.seconds() * (1 + 1e-9);
   // Kernels that nothing needs go as early as they lose nothing, the first of them first; starts as
   // late; awaits just before whoever needs them, since a prediction may be wrong.
   for (size_t at = 0; at < schedule.size(); ++at) {
-    if (schedule[at].kind != StepKind::run || !graph.completeFor[schedule[at].op].empty())
+    Step step = draft.schedule()[at];
+    if (step.kind != StepKind::run || !graph.completeFor[step.op].empty())
       continue;
-    for (size_t to = range(schedule, at).low; to < at; ++to)
-      if (Schedule trial = moved(schedule, at, to); keeps(trial)) {
-        schedule = std::move(trial);
+    for (size_t to = range(draft.schedule(), at).low; to < at && effort > 0; ++to)
+      if (moves(draft, at, to, most - draft.seconds()))
         break;
-      }
   }
   for (size_t at = schedule.size(); at-- > 0;) {
-    if (schedule[at].kind == StepKind::run)
+    if (draft.schedule()[at].kind == StepKind::run)
       continue;
-    for (size_t to = range(schedule, at).high; to > at; --to)
-      if (Schedule trial = moved(schedule, at, to); keeps(trial)) {
-        schedule = std::move(trial);
+    for (size_t to = range(draft.schedule(), at).high; to > at && effort > 0; --to)
+      if (moves(draft, at, to, most - draft.seconds()))
         break;
-      }
   }
+  schedule = draft.schedule();
 }
 
 std::vector<Rules> allRules() {
@@ -202,14 +204,22 @@ Solution mlir::ncclx::overlap::solve(const Problem &problem, const Schedule &giv
     for (int round = 0; round < (problem.power.capWatts > 0 ? 2 : 1); ++round) {
       Schedule schedule = solution.schedule;
       double least = secondsAt(problem, schedule, frequency);
-      for (const Rules &rules : allRules())
-        if (std::optional<Schedule> found = listSchedule(problem, graph, limit, frequency, rules)) {
-          double time = secondsAt(problem, *found, frequency);
-          if (time < least) {
-            least = time;
-            schedule = std::move(*found);
-          }
+      const std::vector<Rules> all = allRules();
+      uint64_t effort = options.effort;
+      for (unsigned rule = 0; rule < all.size(); ++rule) {
+        bool asked =
+            std::find(options.rules.begin(), options.rules.end(), rule) != options.rules.end();
+        if (options.rules.empty() ? rule > 0 && effort < schedule.size() : !asked)
+          continue;
+        effort -= std::min<uint64_t>(effort, schedule.size());
+        std::optional<Schedule> found = listSchedule(problem, graph, limit, frequency, all[rule]);
+        double time = found ? secondsAt(problem, *found, frequency) : least;
+        if (time < least) {
+          least = time;
+          schedule = std::move(*found);
+          solution.rule = rule;
         }
+      }
       Improver(problem, graph, limit, frequency, options.effort / 2).improve(schedule);
       Improver(problem, graph, limit, frequency, options.effort / 2).settle(schedule);
       Timeline line = evaluate(problem, schedule);
@@ -233,24 +243,27 @@ std::vector<unsigned> mlir::ncclx::overlap::refuseUnderMargin(const Problem &pro
   std::vector<unsigned> refused;
   if (margin <= 0)
     return refused;
+  Graph graph(problem);
+  const UnderCap cap(problem, schedule);
+  Draft draft(problem, graph, schedule, cap.clock());
+  const double start = draft.seconds();
+  uint64_t cost = 0;
   // One collective after the other, the earliest first: its await moves to its start.
   for (size_t at = 0; at < schedule.size(); ++at) {
-    Step step = schedule[at];
-    if (step.kind != StepKind::start || schedule[at + 1] == Step{StepKind::await, step.op})
+    Step step = draft.schedule()[at];
+    if (step.kind != StepKind::start)
       continue;
-    auto awaited = std::find(schedule.begin() + at, schedule.end(), Step{StepKind::await, step.op});
-    bool kernelBetween =
-        std::any_of(schedule.begin() + at, awaited, [](Step s) { return s.kind == StepKind::run; });
-    if (!kernelBetween)
+    size_t to = draft.place({StepKind::await, step.op});
+    Schedule apart(draft.schedule().begin() + at, draft.schedule().begin() + to + 1);
+    if (std::none_of(apart.begin(), apart.end(), [](Step s) { return s.kind == StepKind::run; }))
       continue;
-    Schedule apart = schedule;
-    apart.erase(apart.begin() + (awaited - schedule.begin()));
-    apart.insert(apart.begin() + at + 1, {StepKind::await, step.op});
-    Timeline with = evaluate(problem, schedule), without = evaluate(problem, apart);
-    if (without.seconds - with.seconds >= margin * problem.ops[step.op].seconds)
+    std::rotate(apart.begin() + 1, apart.end() - 1, apart.end());
+    double now = draft.seconds() - start, more = draft.change(at, apart, cost);
+    if (cap.seconds(now + more) - cap.seconds(now) >= margin * problem.ops[step.op].seconds)
       continue;
-    schedule = std::move(apart);
+    draft.apply(at, apart);
     refused.push_back(step.op);
   }
+  schedule = draft.schedule();
   return refused;
 }

@@ -1,8 +1,8 @@
 //===- ChooseAlgorithm.cpp - Give each collective an algorithm --------------------------===//
-#include "ncclx/Selection/Selection.h"
+#include "ReadTarget.h"
 
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/NCCLX/Topology.h"
+#include "ncclx/Conversion/ProgramGrid.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringMap.h"
@@ -23,6 +23,22 @@ static void setOrder(CollectiveOpInterface op) {
   op->setAttr("order", ReductionOrderAttr::get(op->getContext(), orderOf(*op.getAlgorithm())));
 }
 
+/// The compiler does not know in which order a written schedule reduces: of `any` there must be one
+/// result.
+static LogicalResult setOrderOfSchedule(CollectiveOpInterface op) {
+  auto order = op->getAttrOfType<ReductionOrderAttr>("order");
+  if (!op.isReduction() || order.getValue() != ReductionOrder::Any)
+    return success();
+  auto kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+  bool oneResult = isa<IntegerType>(op.getElementType()) || kind == ReductionKind::Min ||
+                   kind == ReductionKind::Max;
+  if (!oneResult)
+    return op->emitOpError("names a schedule and reduces floats in `any` order, expected the order "
+                           "that the schedule has: rank, ring or tree");
+  op->setAttr("order", ReductionOrderAttr::get(op->getContext(), ReductionOrder::Rank));
+  return success();
+}
+
 std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
   std::string key;
   llvm::raw_string_ostream os(key);
@@ -30,51 +46,72 @@ std::string mlir::ncclx::timingKey(CollectiveOpInterface op) {
   return key;
 }
 
+/// "; direct 12.00 us; ring refused: ...", and how far the chosen one is from the bound.
+static std::string numbersOf(const Choice &choice) {
+  std::string text;
+  for (const Candidate &candidate : choice.candidates) {
+    std::string name = stringifyAlgorithm(candidate.algorithm).str();
+    text += candidate.seconds
+                ? llvm::formatv("; {0} {1:F2} us", name, *candidate.seconds * 1e6).str()
+                : llvm::formatv("; {0} refused: {1}", name, candidate.refused).str();
+  }
+  if (!choice.algorithm || !choice.bound)
+    return text;
+  if (choice.bound->unreachable)
+    return text + "; bound: a rank cannot be reached";
+  double bound = choice.bound->seconds.toDouble();
+  text += llvm::formatv("; bound {0:F2} us by {1}", bound * 1e6, choice.bound->argument);
+  if (bound > 0)
+    text += llvm::formatv(", ratio {0:F3}", *choice.chosen().seconds / bound);
+  return text;
+}
+
 LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarget &target) {
-  llvm::StringMap<std::pair<Algorithm, std::string>> known;
+  llvm::StringMap<Choice> known;
+  llvm::DenseMap<Operation *, ProgramGrid> grids;
   WalkResult walked = module.walk([&](CollectiveOpInterface op) {
+    auto function = op->getParentOfType<FunctionOpInterface>();
+    if (!grids.contains(function)) {
+      FailureOr<ProgramGrid> grid = ProgramGrid::of(function);
+      if (failed(grid))
+        return WalkResult::interrupt();
+      grids.insert({function, std::move(*grid)});
+    }
+    size_t axes = grids.at(function).axesOf(op).size();
+    if (getSchedule(op))
+      return failed(setOrderOfSchedule(op)) ? WalkResult::interrupt() : WalkResult::advance();
     if (op.getAlgorithm()) {
-      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm())) {
+      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm(), axes)) {
         op->emitOpError("asks for ") << stringifyAlgorithm(*op.getAlgorithm()) << ", but " << *why;
         return WalkResult::interrupt();
       }
       setOrder(op);
       return WalkResult::advance();
     }
-    auto [it, isNew] = known.try_emplace(timingKey(op));
-    if (isNew) {
-      std::optional<Algorithm> best;
-      double bestTime = 0;
-      std::string text;
-      for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
-        Algorithm algorithm = *symbolizeAlgorithm(number);
-        std::string name = stringifyAlgorithm(algorithm).str();
-        if (std::optional<std::string> why = whyNot(op, algorithm)) {
-          text += llvm::formatv("; {0} refused: {1}", name, *why);
-          continue;
-        }
-        FailureOr<double> seconds = timeAlone(op, algorithm, target);
-        if (failed(seconds))
-          return WalkResult::interrupt();
-        text += llvm::formatv("; {0} {1:F2} us", name, *seconds * 1e6);
-        if (!best || *seconds < bestTime) {
-          best = algorithm;
-          bestTime = *seconds;
-        }
-      }
-      if (!best) {
-        op->emitOpError("has no algorithm that can carry it") << text;
+    std::string key = timingKey(op) + std::to_string(axes);
+    auto it = known.find(key);
+    if (it == known.end()) {
+      FailureOr<Choice> found = choose(op, target);
+      if (failed(found))
         return WalkResult::interrupt();
-      }
-      it->second = {*best, text};
+      it = known.insert({key, std::move(*found)}).first;
     }
-    auto &[algorithm, text] = it->second;
-    op.setAlgorithm(algorithm);
+    const Choice &choice = it->second;
+    std::string numbers = numbersOf(choice);
+    if (!choice.algorithm) {
+      op->emitOpError("has no algorithm that can carry it") << numbers;
+      return WalkResult::interrupt();
+    }
+    op.setAlgorithm(*choice.algorithm);
     setOrder(op);
-    remark::passed(op.getLoc(),
-                   remark::RemarkOpts::name("AlgorithmChosen").category("ncclx-choose-algorithm"))
-        << remark::add("{0} for {1}{2}", stringifyAlgorithm(algorithm),
-                       op->getName().stripDialect(), text)
+    auto options = [](StringRef name) {
+      return remark::RemarkOpts::name(name).category("ncclx-choose-algorithm");
+    };
+    for (const std::string &rule : choice.overruled)
+      remark::missed(op.getLoc(), options("RulePassed")) << remark::add("{0}", rule);
+    remark::passed(op.getLoc(), options("AlgorithmChosen"))
+        << remark::add("{0} for {1}, {2}{3}", stringifyAlgorithm(*choice.algorithm),
+                       op->getName().stripDialect(), choice.reason, numbers)
         << remark::metric("Bytes", op.getPayloadBytes());
     return WalkResult::advance();
   });
@@ -86,22 +123,9 @@ struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto inModule =
-        getOperation()->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName());
-    if (topologyFile.empty() && !inModule) {
-      getOperation().emitError("ncclx-choose-algorithm needs topology=FILE, or the module's "
-                               "attribute ncclx.topology");
-      return signalPassFailure();
-    }
-    topology::ReadResult read =
-        topologyFile.empty() ? readTopology(inModule) : topology::readTopologyFile(topologyFile);
-    if (!read.topology) {
-      for (const topology::Diagnostic &diagnostic : read.diagnostics)
-        getOperation().emitError(topology::toString(diagnostic, topologyFile));
-      return signalPassFailure();
-    }
-    if (failed(chooseAlgorithms(getOperation(),
-                                {&*read.topology, topology::Rate::payload, loadStore})))
+    FailureOr<OwnedTarget> target =
+        readTarget(getOperation(), "ncclx-choose-algorithm", topologyFile, loadStore, ruleFile);
+    if (failed(target) || failed(chooseAlgorithms(getOperation(), target->get())))
       signalPassFailure();
   }
 };

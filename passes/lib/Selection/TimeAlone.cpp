@@ -7,39 +7,84 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
 
-/// A module with one function that executes a memref form of `op` on its arguments.
-static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, Algorithm algorithm) {
+/// Input and output of the same collective over buffers of one dimension and about `bytes`.
+static SmallVector<Type> flatTypes(CollectiveOpInterface op, int64_t bytes) {
+  Type element = op.getInputType().getElementType();
+  int64_t size = std::max<int64_t>(1, llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+  int64_t members = getGroupSize(op), whole = std::max<int64_t>(1, llvm::divideCeil(bytes, size));
+  Dataflow flow = op.getDataflow();
+  bool cut = flow.inCut || flow.outCut;
+  int64_t shard = llvm::divideCeil(whole, members);
+  if (cut)
+    whole = shard * members;
+  int64_t in = flow.outCut && !flow.inCut ? shard : whole;
+  int64_t out = flow.inCut && !flow.outCut ? shard : whole;
+  return {MemRefType::get({in}, element), MemRefType::get({out}, element)};
+}
+
+static constexpr StringLiteral aloneName = "ncclx.alone";
+
+/// Copies a schedule, and the kernels that it calls.
+static void cloneSchedule(OpBuilder &b, ctran::ProgramOp program) {
+  llvm::SetVector<Operation *> kernels;
+  program.walk([&](ctran::ComputeOp compute) {
+    if (Operation *kernel = SymbolTable::lookupNearestSymbolFrom(program, compute.getCalleeAttr()))
+      kernels.insert(kernel);
+  });
+  for (Operation *kernel : kernels)
+    b.clone(*kernel);
+  b.clone(*program);
+}
+
+/// A module with one function that executes a memref form of `op` on its arguments, which are of
+/// `bytes` where that is given.
+static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
+                                     std::optional<int64_t> bytes) {
   OpBuilder b(op->getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(op.getLoc());
   b.setInsertionPointToStart(module->getBody());
   b.clone(*lookupGrid(op));
-  auto buffer = [](ShapedType type) {
+  if (ctran::ProgramOp program = getSchedule(op); program && !algorithm)
+    cloneSchedule(b, program);
+  auto buffer = [](ShapedType type) -> Type {
     return MemRefType::get(type.getShape(), type.getElementType());
   };
-  SmallVector<Type> types{buffer(op.getInputType()), buffer(op.getOutputType())};
+  SmallVector<Type> types =
+      bytes ? flatTypes(op, *bytes)
+            : SmallVector<Type>{buffer(op.getInputType()), buffer(op.getOutputType())};
   auto function =
-      func::FuncOp::create(b, op.getLoc(), "alone", b.getFunctionType(types[0], types[1]));
+      func::FuncOp::create(b, op.getLoc(), aloneName, b.getFunctionType(types[0], types[1]));
   b.setInsertionPointToStart(function.addEntryBlock());
   Value out = memref::AllocOp::create(b, op.getLoc(), cast<MemRefType>(types[1]));
   OperationState state(op.getLoc(), op->getName(), {function.getArgument(0), out}, TypeRange());
-  for (NamedAttribute attribute : op->getAttrs())
-    if (attribute.getName() != "resultSegmentSizes")
-      state.addAttribute(attribute.getName(), attribute.getValue());
+  for (NamedAttribute attribute : op->getAttrs()) {
+    StringRef name = attribute.getName();
+    if (bytes && (name == "dim" || name == "split" || name == "concat"))
+      state.addAttribute(name, b.getI64IntegerAttr(0));
+    else if (name != "resultSegmentSizes")
+      state.addAttribute(name, attribute.getValue());
+  }
   state.addAttribute("resultSegmentSizes", b.getDenseI32ArrayAttr({0, 0}));
   auto alone = cast<CollectiveOpInterface>(b.create(state));
-  alone.setAlgorithm(algorithm);
+  if (algorithm) {
+    alone.setAlgorithm(*algorithm);
+    alone->removeAttr(NCCLXDialect::getScheduleAttrName());
+  }
   if (alone.isReduction())
     alone->setAttr("order", ReductionOrderAttr::get(b.getContext(), ReductionOrder::Any));
   func::ReturnOp::create(b, op.getLoc(), out);
   return module;
 }
 
-FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op, Algorithm algorithm,
-                                         const SelectionTarget &target) {
+FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op,
+                                         std::optional<Algorithm> algorithm,
+                                         const SelectionTarget &target,
+                                         std::optional<int64_t> bytes) {
   if (!op.getInputType().hasStaticShape() || !op.getOutputType().hasStaticShape())
     return op->emitOpError("has a dynamic shape; its time depends on sizes known at run time");
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -47,14 +92,14 @@ FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op, Algorithm alg
     return op->emitOpError("runs on ")
            << ranks << " ranks, but the topology '" << target.topology->name << "' has "
            << target.topology->numRanks();
-  OwningOpRef<ModuleOp> module = isolate(op, algorithm);
+  OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes);
   PassManager pm(op->getContext());
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
   pm.addPass(createConvertNCCLXToCTran(options));
   if (failed(pm.run(*module)))
     return failure();
-  auto program = *module->getOps<ctran::ProgramOp>().begin();
+  auto program = module->lookupSymbol<ctran::ProgramOp>(aloneName);
   FailureOr<std::unique_ptr<ctran::machine::Schedule>> schedule = ctran::readSchedule(program);
   if (failed(schedule))
     return failure();

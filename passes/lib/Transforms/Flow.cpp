@@ -161,12 +161,14 @@ LogicalResult ncclx::verifyChunkOf(Operation *op, int64_t count, int64_t dim,
                                    CollectiveOpInterface collective) {
   int64_t members = getGroupSize(collective);
   std::optional<int64_t> cut = collective.getChunkDim();
-  if (cut == dim && count == members)
+  if (cut == dim && count == members && haveOneSize(collective))
     return success();
   InFlightDiagnostic diag = op->emitOpError();
   if (!cut)
     diag << "takes a chunk of '" << collective->getName()
          << "', whose result is not made of its members' slices";
+  else if (!haveOneSize(collective))
+    diag << "takes a chunk of a collective whose groups differ in size";
   else if (count != members)
     diag << "takes one of " << count << " chunks, but the group has " << members << " members";
   else

@@ -24,9 +24,10 @@ using Route = Dataflow::Route;
 
 namespace {
 
-/// A collective on tensors that is not in flight.
+/// A collective on tensors that is not in flight, and that the compiler carries.
 bool isPlain(CollectiveOpInterface op) {
-  return op && !op.isBufferForm() && !op.isAsync() && !isa<StartOp>(op->getParentOp());
+  return op && !op.isBufferForm() && !op.isAsync() && !isa<StartOp>(op->getParentOp()) &&
+         !op->hasAttr(NCCLXDialect::getScheduleAttrName());
 }
 
 void say(Operation *op, StringRef what) {
@@ -42,7 +43,7 @@ template <typename OpTy> OpTy pairedInput(CollectiveOpInterface op) {
   if (!before || !isPlain(cast<CollectiveOpInterface>(*before)) || op.getAlgorithm() ||
       before.getAlgorithm() || !before.getResult().hasOneUse() ||
       before->getBlock() != op->getBlock() || before.getGridAttr() != op.getGridAttr() ||
-      before.getAxes() != op.getAxes())
+      before.getAxes() != op.getAxes() || before.getGroupsAttr() != op.getGroupsAttr())
     return nullptr;
   return before;
 }
@@ -94,10 +95,11 @@ struct MovedSplat : OpInterfaceRewritePattern<CollectiveOpInterface> {
 template <typename OpTy>
 void becomeAllReduce(CollectiveOpInterface op, OpTy before, PatternRewriter &rewriter) {
   say(op, "after a reduction is an all_reduce");
-  auto whole = AllReduceOp::create(rewriter, op.getLoc(), Type(op.getOutputType()), Type(),
-                                   before.getInput(), before.getKindAttr(), before.getScaleAttr(),
-                                   before.getAccumulateAttr(), before.getOrderAttr(),
-                                   op.getGridAttr(), op.getAxes(), op.getDest(), AlgorithmAttr());
+  auto whole =
+      AllReduceOp::create(rewriter, op.getLoc(), Type(op.getOutputType()), Type(),
+                          before.getInput(), before.getKindAttr(), before.getScaleAttr(),
+                          before.getAccumulateAttr(), before.getOrderAttr(), op.getGridAttr(),
+                          op.getAxes(), op.getGroupsAttr(), op.getDest(), AlgorithmAttr());
   rewriter.replaceOp(op, whole.getResult());
   rewriter.eraseOp(before);
 }
@@ -120,9 +122,10 @@ struct ScatterThenGather : OpRewritePattern<AllGatherOp> {
     if (!fits(before))
       return failure();
     say(op, "after a scatter is a broadcast");
-    auto whole = BroadcastOp::create(rewriter, op.getLoc(), Type(op.getOutputType()), Type(),
-                                     before.getInput(), before.getRootAttr(), op.getGridAttr(),
-                                     op.getAxes(), op.getDest(), AlgorithmAttr());
+    auto whole =
+        BroadcastOp::create(rewriter, op.getLoc(), Type(op.getOutputType()), Type(),
+                            before.getInput(), before.getRootAttr(), op.getGridAttr(), op.getAxes(),
+                            op.getGroupsAttr(), op.getDest(), AlgorithmAttr());
     rewriter.replaceOp(op, whole.getResult());
     rewriter.eraseOp(before);
     return success();
@@ -144,14 +147,14 @@ struct AddShifts : OpRewritePattern<PermuteOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(PermuteOp op, PatternRewriter &rewriter) const override {
     auto before = isPlain(op) ? pairedInput<PermuteOp>(op) : PermuteOp();
-    if (!before || !op.getShift() || !before.getShift())
+    if (!before || !op.getShift() || !before.getShift() || !haveOneSize(op))
       return failure();
     say(op, "by a shift after another is one");
     int64_t n = getGroupSize(op), by = (*op.getShift() % n + *before.getShift() % n) % n;
-    auto whole =
-        PermuteOp::create(rewriter, op.getLoc(), Type(op.getOutputType()), Type(),
-                          before.getInput(), rewriter.getI64IntegerAttr(by), DenseI64ArrayAttr(),
-                          op.getGridAttr(), op.getAxes(), op.getDest(), AlgorithmAttr());
+    auto whole = PermuteOp::create(rewriter, op.getLoc(), Type(op.getOutputType()), Type(),
+                                   before.getInput(), rewriter.getI64IntegerAttr(by),
+                                   DenseI64ArrayAttr(), op.getGridAttr(), op.getAxes(),
+                                   op.getGroupsAttr(), op.getDest(), AlgorithmAttr());
     rewriter.replaceOp(op, whole.getResult());
     rewriter.eraseOp(before);
     return success();

@@ -184,6 +184,12 @@ LogicalResult Verifier::run() {
         diag.attachNote(callee.getLoc()) << "this one";
         ok = false;
       }
+      if (callee && callee.isDeclaration()) {
+        InFlightDiagnostic diag = call.emitOpError("runs a kernel without a body: ")
+                                  << call.getCalleeAttr() << " is only declared";
+        diag.attachNote(callee.getLoc()) << "this one";
+        ok = false;
+      }
     }
     if (auto start = dyn_cast<StartOp>(op))
       ok &= succeeded(verifyChunks(start));

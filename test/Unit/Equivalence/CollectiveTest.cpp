@@ -257,9 +257,8 @@ TEST(Equivalence, AccumulationTypesAndOrders) {
 void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::string &algorithm) {
   for (const Axes &axes : groups)
     for (Kind kind : allKinds) {
-      if (kind == Kind::PermuteShift && axes.size() > 1)
-        continue; // refused
-      if (!carries(algorithm, kind) || (kind == Kind::AllToAllV && axes.size() > 1))
+      if (!carries(algorithm, kind) ||
+          (kind == Kind::AllToAllV && (axes.size() > 1 || axes.groups.size() == 1)))
         continue;
       GraphText g(grid);
       g.algorithm = algorithm;
@@ -281,6 +280,86 @@ TEST(SlowEquivalence, ThreeAxes) {
   expectGrid({{"x", 2}, {"y", 1}, {"z", 2}}, {{"x", "y"}}, "");
   expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"z", "y"}}, "binomial");
   expectGrid({{"x", 2}, {"y", 5}}, {{"y"}}, "bruck");
+}
+
+Axes listed(std::vector<Shape> groups) {
+  Axes axes;
+  axes.groups = std::move(groups);
+  return axes;
+}
+
+// Groups listed by rank that axes span, in orders of their own.
+TEST(Equivalence, ListedGroupsWithAxes) {
+  expectGrid({{"x", 6}}, {listed({{0, 2, 4}, {1, 3, 5}})}, "direct");
+  expectGrid({{"x", 2}, {"y", 2}}, {listed({{0, 2}, {1, 3}})}, "ring");
+}
+TEST(SlowEquivalence, ListedGroupsWithAxes) {
+  expectGrid({{"x", 6}}, {listed({{0, 3, 1, 4, 2, 5}}), listed({{0}, {1}, {2}, {3}, {4}, {5}})},
+             "direct");
+  expectGrid({{"x", 8}}, {listed({{0, 4, 1, 5}, {2, 6, 3, 7}})}, "binomial");
+  expectGrid({{"x", 6}}, {listed({{0, 2, 4}, {1, 3, 5}})}, "bruck");
+}
+
+// Groups that no axes span: of one size, for everything; of several, for what has no shards.
+TEST(Equivalence, ListedGroupsWithoutAxes) {
+  const Axes even = listed({{4, 0, 1}, {5, 2, 3}}), uneven = listed({{3, 1}, {2}, {0, 5, 4}});
+  for (const Grid &grid : {Grid{{"x", 6}}, Grid{{"x", 2}, {"y", 3}}}) {
+    GraphText g(grid);
+    Tensor a = g.argument({6, 5}, "f32");
+    g.result(g.allGather(a, 1, 15, even));
+    g.result(g.reduceScatter(a, 0, sum("f64"), even));
+    g.result(g.allToAll(a, 0, 1, even));
+    g.result(g.gather(a, 0, 18, 1, even));
+    g.result(g.scatter(a, 0, 2, even));
+    for (const char *kind : {"sum", "prod", "min", "max", "avg", "sum scale 0.3"})
+      g.result(g.allReduce(a, std::string(kind) + " accumulate f32 order any", uneven));
+    g.result(g.reduce(a, 0, "avg accumulate f32 order any", uneven));
+    g.barrier(uneven);
+    g.async = true;
+    Tensor future = g.broadcast(a, 0, uneven);
+    g.result(g.permute(a, "shift 1", uneven));
+    g.result(g.permute(a, "shift -5", uneven));
+    g.result(g.permute(a, "pairs [2 -> 0, 0 -> 1]", even));
+    g.result(g.await(future));
+    Tensor twice = g.elementwise("add", a, a);
+    g.into = twice;
+    g.result(g.allReduce(twice, sum("f32"), uneven)); // in place
+    g.result(g.broadcast(g.argument({0, 3}, "i8"), 0, uneven));
+    expectEqual(g);
+  }
+}
+
+// Several grids of the same ranks, one of which crosses the others, and groups that overlap:
+// tensor, data, expert and pipeline parallelism in one graph, in one order of collectives.
+TEST(Equivalence, SeveralGrids) {
+  GraphText g({{"pp", 2}, {"dp", 2}, {"tp", 2}});
+  g.addGrid("h", {{"ep", 4}, {"etp", 2}});
+  g.addGrid("flat", {{"rank", 8}});
+  Axes expert{"ep"}, flat{"rank"};
+  expert.grid = "h";
+  flat.grid = "flat";
+  Tensor a = g.argument({8, 4}, "f32");
+  Tensor gathered = g.allGather(a, 0, 16, {"tp"});
+  g.async = true;
+  Tensor future = g.allToAll(gathered, 0, 0, expert);
+  Tensor reduced = g.allReduce(a, sum("f32"), {"dp"});
+  Tensor sent = g.permute(reduced, "shift 1", {"pp"});
+  Tensor exchanged = g.await(future);
+  g.result(g.allReduce(exchanged, "max accumulate f32 order any", {"pp", "dp"}));
+  g.result(g.reduceScatter(sent, 0, sum("f32"), flat));
+  g.result(g.allReduce(sent, sum("f32"), listed({{0, 7, 3}, {1, 2}, {6, 4, 5}})));
+  g.barrier(flat);
+  g.result(g.broadcast(exchanged, 5, flat));
+  expectEqual(g);
+  GraphText crossing({{"x", 2}, {"y", 3}});
+  crossing.addGrid("h", {{"u", 3}, {"v", 2}});
+  Axes other{"u"};
+  other.grid = "h";
+  Tensor b = crossing.argument({6}, "f32");
+  Tensor c = crossing.allReduce(b, sum("f32"), {"x"});
+  crossing.result(crossing.allGather(c, 0, 18, other));
+  crossing.result(crossing.allReduce(c, sum("f32"), {"y"}));
+  expectEqual(crossing);
 }
 
 // Every kind of reduction on every type, in the element type and, where there is one, in a wider

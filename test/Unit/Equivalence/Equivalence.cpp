@@ -36,8 +36,8 @@ topology::Topology processes(int64_t ranks) {
   return topology::makeProcessHost(host);
 }
 
-/// How far a text is taken: to its choices, which the reference needs, or to code.
-enum class Depth { chosen, code };
+/// How far a text is taken: to its choices, which the reference needs, to a proof, or to code.
+enum class Depth { chosen, proved, code };
 
 /// A text on its way to code, with what the stages say.
 struct Compiled {
@@ -68,6 +68,8 @@ struct Compiled {
         messages += compilation.proof().str() + "\n";
         return "prove";
       }
+      if (depth == Depth::proved)
+        return nullptr;
       if (failed(compilation.generate()))
         return "generate";
       return nullptr;
@@ -203,6 +205,13 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
     }
     must(ncclxrtPlanRun(rank.plan, program));
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
+      if (window.role == ctran::WindowRole::Input && !graph.isWritable(window.argument)) {
+        Bytes given(window.bytes + 8);
+        fill(options, run, rank.rank, window.argument, window.type, given.data());
+        harness::check(memcmp(given.data(), buffers[w], window.bytes) == 0,
+                       "run " + std::to_string(run) + " changes argument " +
+                           std::to_string(window.argument));
+      }
       if (window.role != ctran::WindowRole::Output)
         continue;
       const Tensor &tensor = graph.outputs()[window.argument];
@@ -308,6 +317,14 @@ void equivalence::expectEqual(const GraphText &graph, const Options &options,
   for (const std::string &transport : transports)
     if (std::string wrong = check(graph, transport, options); !wrong.empty())
       ADD_FAILURE() << "over " << transport << ": " << wrong << "of\n" << graph.str();
+}
+
+std::string equivalence::inspect(const GraphText &graph, const std::string &transport,
+                                 const std::function<void(Compilation &)> &look) {
+  Compiled compiled(graph.str(), graph.ranks(), transport, Depth::proved);
+  if (compiled.failure.empty() && look)
+    look(compiled.compilation);
+  return compiled.failure;
 }
 
 std::string equivalence::refusal(const std::string &text, const std::string &transport) {

@@ -4,6 +4,10 @@
 
 #include "GraphText.h"
 
+#include "Driver.h"
+
+#include <functional>
+
 namespace equivalence {
 
 struct Options {
@@ -26,6 +30,10 @@ std::string check(const GraphText &graph, const std::string &transport,
 /// Expects check() to be empty over each transport; prints the graph where it is not.
 void expectEqual(const GraphText &graph, const Options &options = {},
                  const std::vector<std::string> &transports = {"shm", "tcp"});
+
+/// Compiles and proves the graph, and calls `look`. Empty, or what went wrong.
+std::string inspect(const GraphText &graph, const std::string &transport,
+                    const std::function<void(mlir::ncclx::Compilation &)> &look = {});
 
 /// Why the graph is refused: the diagnostics of the stage that fails, empty if none does.
 std::string refusal(const std::string &text, const std::string &transport);

@@ -233,8 +233,8 @@ TEST(EquivalenceRefusal, SaysWhy) {
        "a ring runs along one axis, not 2"},
       {graph(
            two,
-           R"(%r = ncclx.permute %a shift 1 over @g["x", "y"] : tensor<12xf32> -> tensor<12xf32>)"),
-       "shifts along 2 axes at once"},
+           R"(%r = ncclx.permute %a shift 1 over @g groups [[0, 1, 3], [2, 4, 5]] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),
+       "no axes span its groups"},
       {graph(
            two,
            R"(%r = ncclx.permute %a pairs [0 -> 1] over @g["x"] algorithm ring : tensor<12xf32> -> tensor<12xf32>)"),

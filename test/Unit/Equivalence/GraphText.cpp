@@ -21,20 +21,26 @@ std::string Tensor::type() const {
 
 int64_t GraphText::ranks() const {
   int64_t n = 1;
-  for (auto &[name, size] : grid)
+  for (auto &[name, size] : grids.at("g"))
     n *= size;
   return n;
 }
 
 int64_t GraphText::groupSize(const Axes &axes) const {
   int64_t n = 1;
+  for (const Shape &ranks : axes.groups)
+    n = std::max<int64_t>(n, ranks.size());
   for (const std::string &axis : axes)
-    for (auto &[name, size] : grid)
+    for (auto &[name, size] : grids.at(axes.grid))
       n *= name == axis ? size : 1;
   return n;
 }
 
 int64_t GraphText::member(int64_t rank, const Axes &axes) const {
+  for (const Shape &ranks : axes.groups)
+    if (auto it = std::find(ranks.begin(), ranks.end(), rank); it != ranks.end())
+      return it - ranks.begin();
+  const Grid &grid = grids.at(axes.grid);
   int64_t member = 0;
   for (const std::string &axis : axes) {
     int64_t below = 1;
@@ -45,10 +51,11 @@ int64_t GraphText::member(int64_t rank, const Axes &axes) const {
   return member;
 }
 
-Tensor GraphText::argument(Shape shape, const std::string &element, bool writable) {
+Tensor GraphText::argument(Shape shape, const std::string &element, bool mayChange) {
   Tensor t{"%a" + std::to_string(arguments.size()), std::move(shape), element, {}, 0};
   arguments.push_back(t.name + ": " + t.type() +
-                      (writable ? " {bufferization.writable = true}" : ""));
+                      (mayChange ? " {bufferization.writable = true}" : ""));
+  writable.push_back(mayChange);
   return t;
 }
 
@@ -67,9 +74,10 @@ Tensor GraphText::empty(Shape shape, const std::string &element) {
 Tensor GraphText::collective(const std::string &op, const std::string &words, const Tensor &in,
                              Shape shape, const Axes &axes) {
   Tensor t{fresh(), std::move(shape), in.element, {}, groupSize(axes)};
-  std::string text = "ncclx." + op + " " + in.name + " " + words + " over @g[" + group(axes) + "]" +
-                     (algorithm.empty() ? "" : " algorithm " + algorithm) +
-                     (into ? " into(" + into->name + " : " + into->type() + ")" : "") + " : " +
+  std::string text = "ncclx." + op + " " + in.name + " " + words + " over " + over(axes) +
+                     (algorithm.empty() || !schedule.empty() ? "" : " algorithm " + algorithm) +
+                     (into ? " into(" + into->name + " : " + into->type() + ")" : "") +
+                     (schedule.empty() ? "" : " {ncclx.schedule = @" + schedule + "}") + " : " +
                      in.type() + " -> " + t.type();
   if (async)
     line(t.name + " = ncclx.start { %r = " + text + " ncclx.yield %r : " + t.type() +
@@ -78,27 +86,40 @@ Tensor GraphText::collective(const std::string &op, const std::string &words, co
     line(t.name + " = " + text);
   into.reset();
   async = false;
+  schedule.clear();
   return t;
 }
 
-std::string GraphText::group(const Axes &axes) const {
+std::string GraphText::over(const Axes &axes) const {
   std::string text;
   for (const std::string &axis : axes)
     text += (text.empty() ? "\"" : ", \"") + axis + "\"";
-  return text;
+  if (axes.groups.empty())
+    return "@" + axes.grid + "[" + text + "]";
+  for (const Shape &ranks : axes.groups) {
+    std::string list;
+    for (int64_t rank : ranks)
+      list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    text += (text.empty() ? "[" : ", [") + list + "]";
+  }
+  return "@" + axes.grid + " groups [" + text + "]";
 }
 
 std::string GraphText::rootWords(int64_t root, const Axes &axes) const {
+  if (!axes.groups.empty())
+    return " root [" + std::to_string(root) + "] ";
   std::string text;
   for (size_t i = axes.size(); i-- > 0;) {
-    int64_t size = groupSize({axes[i]});
+    Axes one{axes[i]};
+    one.grid = axes.grid;
+    int64_t size = groupSize(one);
     text = std::to_string(root % size) + (text.empty() ? "" : ", ") + text;
     root /= size;
   }
   return " root [" + text + "] ";
 }
 
-void GraphText::barrier(const Axes &axes) { line("ncclx.barrier over @g[" + group(axes) + "]"); }
+void GraphText::barrier(const Axes &axes) { line("ncclx.barrier over " + over(axes)); }
 
 Tensor GraphText::broadcast(const Tensor &in, int64_t root, const Axes &axes) {
   return collective("broadcast", rootWords(root, axes), in, in.shape, axes);
@@ -255,15 +276,19 @@ Tensor GraphText::insert(const Tensor &in, const Tensor &whole, int64_t dim, int
 }
 
 std::string GraphText::str() const {
-  std::string axes, args, types, values;
-  for (auto &[name, size] : grid)
-    axes += (axes.empty() ? "\"" : ", \"") + name + "\" = " + std::to_string(size);
+  std::string defined, args, types, values;
+  for (auto &[name, grid] : grids) {
+    std::string axes;
+    for (auto &[axis, size] : grid)
+      axes += (axes.empty() ? "\"" : ", \"") + axis + "\" = " + std::to_string(size);
+    defined += "ncclx.grid @" + name + " [" + axes + "]\n";
+  }
   for (const std::string &argument : arguments)
     args += (args.empty() ? "" : ", ") + argument;
   for (const Tensor &t : results) {
     types += (types.empty() ? "" : ", ") + t.type();
     values += (values.empty() ? "" : ", ") + t.name;
   }
-  return "ncclx.grid @g [" + axes + "]\n" + others + "func.func @f(" + args + ") -> (" + types +
-         ") {\n" + body + "  return " + values + " : " + types + "\n}\n";
+  return defined + others + "func.func @f(" + args + ") -> (" + types + ") {\n" + body +
+         "  return " + values + " : " + types + "\n}\n";
 }

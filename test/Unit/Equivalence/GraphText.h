@@ -3,6 +3,7 @@
 #define NCCLX_TEST_UNIT_EQUIVALENCE_GRAPHTEXT_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,7 +12,12 @@
 namespace equivalence {
 
 using Shape = std::vector<int64_t>;
-using Axes = std::vector<std::string>;
+/// Who meets: axes of a grid, or groups of ranks.
+struct Axes : std::vector<std::string> {
+  using vector::vector;
+  std::vector<Shape> groups = {};
+  std::string grid = "g";
+};
 using Grid = std::vector<std::pair<std::string, int64_t>>;
 
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -36,15 +42,18 @@ struct Tensor {
 /// Builds `func.func @f` line by line; each word gives the tensor that it makes.
 class GraphText {
 public:
-  explicit GraphText(Grid grid) : grid(std::move(grid)) {}
+  explicit GraphText(Grid grid) : grids{{"g", std::move(grid)}} {}
+  /// Another grid of the same ranks.
+  void addGrid(const std::string &name, Grid grid) { grids[name] = std::move(grid); }
 
-  Tensor argument(Shape shape, const std::string &element, bool writable = false);
+  Tensor argument(Shape shape, const std::string &element, bool mayChange = false);
   Tensor empty(Shape shape, const std::string &element);
 
   // How the collectives that follow are written.
   std::string algorithm;      ///< "direct", "ring", ..., or empty: chosen
   std::optional<Tensor> into; ///< destination of the next collective alone
   bool async = false;         ///< the next collective is started: it gives its future
+  std::string schedule;       ///< the written one that carries the next collective alone
 
   Tensor allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes);
   Tensor reduceScatter(const Tensor &in, int64_t dim, const std::string &reduction,
@@ -79,19 +88,23 @@ public:
 
   std::string str() const;
   int64_t ranks() const;
-  int64_t groupSize(const Axes &axes) const;
+  int64_t groupSize(const Axes &axes) const; ///< of the largest
   /// Where a rank stands in its group.
   int64_t member(int64_t rank, const Axes &axes) const;
   const std::vector<Tensor> &outputs() const { return results; }
+  /// May the argument's buffer be changed?
+  bool isWritable(int64_t argument) const { return writable[argument]; }
 
 private:
-  Grid grid;
+  std::map<std::string, Grid> grids;
   std::vector<std::string> arguments;
+  std::vector<bool> writable; ///< by argument
   std::vector<Tensor> results;
   std::string body, others;
   int64_t names = 0;
 
-  std::string group(const Axes &axes) const;
+  /// "@g["x"]" or "@g groups [[0, 1], [2]]"
+  std::string over(const Axes &axes) const;
   /// " root [1, 0] "
   std::string rootWords(int64_t root, const Axes &axes) const;
   std::string fresh() { return "%v" + std::to_string(names++); }

@@ -2,6 +2,7 @@
 #include "Equivalence.h"
 
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 
 using namespace equivalence;
@@ -58,7 +59,34 @@ private:
       names.push_back(name);
     return grid;
   }
+  /// Every rank in one of some groups; half the time all of one size.
+  Axes listed() {
+    int64_t ranks = g.ranks(), size = 1 + below(ranks);
+    while (ranks % size)
+      --size;
+    bool even = below(2);
+    Axes axes;
+    Shape all(ranks);
+    std::iota(all.begin(), all.end(), 0);
+    if (below(3))
+      std::shuffle(all.begin(), all.end(), random);
+    for (int64_t rank : all) {
+      bool isFull =
+          even ? !axes.groups.empty() && int64_t(axes.groups.back().size()) == size : below(3) == 0;
+      if (axes.groups.empty() || isFull)
+        axes.groups.emplace_back();
+      axes.groups.back().push_back(rank);
+    }
+    return axes;
+  }
+  static int64_t smallest(const Axes &axes, int64_t n) {
+    for (const Shape &ranks : axes.groups)
+      n = std::min<int64_t>(n, ranks.size());
+    return n;
+  }
   Axes group() {
+    if (below(5) == 0)
+      return listed();
     Axes axes = names;
     std::shuffle(axes.begin(), axes.end(), random);
     axes.resize(1 + below(axes.size()));
@@ -100,7 +128,7 @@ private:
     if (!futures.empty() && below(3) == 0)
       return awaitAny();
     Tensor a = any(values);
-    if (a.padding) { // whatever reads whole tensors would spread what is unspecified
+    if (a.padding) {    // whatever reads whole tensors would spread what is unspecified
       g.algorithm = ""; // that of the step before may not carry these axes
       if (below(2) || !computes(a.element))
         values.push_back(g.allGather(a, a.padding->dim, a.padding->extent, a.padding->axes));
@@ -171,20 +199,25 @@ private:
   void communicate(const Tensor &a) {
     Axes axes = group();
     int64_t n = g.groupSize(axes), dim = below(2), kind = below(numKinds);
+    bool isListed = !axes.groups.empty();
+    int64_t least = smallest(axes, n); // members that every group has
+    if (isListed && (kind == AllToAllV || (scatters(kind) && a.shape[dim] % n) ||
+                     (least != n && (gathers(kind) || scatters(kind) || kind == AllToAll))))
+      kind = AllReduce;
     if (kind == AllToAll && a.shape[dim] % n)
       kind = AllReduce;
     if (kind == AllToAllV && axes.size() > 1)
       kind = Broadcast;
     if ((gathers(kind) || kind == AllToAll) && a.count() * n > 5000)
-      kind = ReduceScatter;
-    g.algorithm = algorithm(kind, axes.size() == 1);
+      kind = isListed ? AllReduce : ReduceScatter;
+    g.algorithm = isListed ? any<std::string>({"", "direct"}) : algorithm(kind, axes.size() == 1);
     std::string order = g.algorithm == "ring"                                 ? "ring"
                         : g.algorithm == "bruck" || g.algorithm == "binomial" ? "tree"
                                                                               : "";
     g.async = below(3) == 0;
     Shape out = a.shape;
     if (gathers(kind))
-      out[dim] = (a.shape[dim] - 1) * n + 1 + below(n);
+      out[dim] = (a.shape[dim] - 1) * n + (isListed ? n : 1 + below(n));
     if (scatters(kind))
       out[dim] = ceilDiv(a.shape[dim], n);
     int64_t concat = below(2);
@@ -209,7 +242,7 @@ private:
     if (below(3) == 0)
       g.into = destination(out, a.element);
     bool async = g.async;
-    int64_t root = below(n);
+    int64_t root = below(least);
     Tensor t;
     switch (kind) {
     case AllGather:
@@ -240,15 +273,14 @@ private:
       t = g.scatter(a, dim, root, axes);
       break;
     default:
-      if (axes.size() == 1 && (g.algorithm == "ring" || below(2))) {
+      if (g.algorithm == "ring" || below(2)) {
         t = g.permute(a, "shift " + std::to_string(below(2 * n + 1) - n), axes);
       } else {
-        std::vector<int64_t> to(n);
-        for (int64_t i = 0; i < n; ++i)
-          to[i] = i;
+        std::vector<int64_t> to(least);
+        std::iota(to.begin(), to.end(), 0);
         std::shuffle(to.begin(), to.end(), random);
         std::string pairs;
-        for (int64_t i = 0; i < n; ++i)
+        for (int64_t i = 0; i < least; ++i)
           if (below(4))
             pairs +=
                 (pairs.empty() ? "" : ", ") + std::to_string(i) + " -> " + std::to_string(to[i]);

@@ -69,7 +69,7 @@ public:
     return *this;
   }
   Maker &label(Path path, std::vector<unsigned> summed = {}, std::vector<unsigned> shared = {}) {
-    op.label = {0, std::move(path), std::move(summed), std::move(shared)};
+    op.label = {0, std::move(path), std::move(summed), std::move(shared), {}, {}};
     return *this;
   }
   operator Op &() { return op; }

@@ -425,6 +425,57 @@ TEST(Prove, OneLaneWaitsForASlot) {
   EXPECT_EQ(prove(s).verdict, Verdict::Signal);
 }
 
+/// Two puts of a nic lane, which land in any order, and a receiver that waits for the notes of
+/// those in `notified`.
+Small twoPuts(std::vector<bool> notified) {
+  using namespace small;
+  Small s = empty(2);
+  s.rxVisible = true;
+  s.windows = {window("in", Window::Role::Input, 4, {Dim{std::nullopt, 2}}),
+               window("out", Window::Role::Output, 4, {Dim{std::nullopt, 2}})};
+  s.slots = {{"free", {}}, {"came", {Dim{std::nullopt, 2}}}};
+  size_t entry = s.add(OpKind::Entry, user());
+  size_t source = s.add(OpKind::Source, user(), {entry});
+  s.ops[source].reads = {box(0)};
+  s.ops[source].label.path = {own(0)};
+  size_t told = s.add(OpKind::Signal, sm(), {source});
+  s.ops[told].slot = SlotRef{0, peer(1), {}, {}, -1};
+  size_t free = s.add(OpKind::Wait, nic(), {source});
+  s.ops[free].slot = SlotRef{0, {}, {}, {}, -1};
+  s.ops[free].k = 1;
+  std::vector<size_t> done;
+  for (int64_t i = 0; i < 2; ++i) {
+    size_t put = s.add(OpKind::Copy, nic(), {free});
+    s.ops[put].reads = {box(0, {at(i)})};
+    s.ops[put].writes = {box(1, {at(i)}, peer(1))};
+    if (notified[i])
+      s.ops[put].slot = SlotRef{1, peer(1), {at(i)}, {}, -1};
+    done.push_back(put);
+  }
+  for (int64_t i = 0; i < 2; ++i)
+    if (notified[i]) {
+      size_t wait = s.add(OpKind::Wait, sm());
+      s.ops[wait].slot = SlotRef{1, {}, {at(i)}, {}, -1};
+      s.ops[wait].k = 1;
+      done.push_back(wait);
+    }
+  size_t sink = s.add(OpKind::Sink, user(), done);
+  s.ops[sink].reads = {box(1)};
+  s.ops[sink].label.path = {own(0, 1)};
+  s.add(OpKind::Exit, user(), {sink});
+  return s;
+}
+
+// A note of the last put says nothing of the one before, which may be late.
+TEST(Prove, EachPutNeedsItsOwnNote) {
+  EXPECT_TRUE(prove(twoPuts({true, true}))) << prove(twoPuts({true, true})).str();
+  for (const auto &notified : {std::vector<bool>{false, true}, {true, false}})
+    for (ProofMode mode : {ProofMode::AllRanks, ProofMode::Representative}) {
+      ProofResult result = prove(twoPuts(notified), in(mode));
+      EXPECT_EQ(result.verdict, Verdict::Race) << result.str();
+    }
+}
+
 //===- What is not a schedule -------------------------------------------------===//
 
 TEST(Prove, BadSchedulesAreRefusedNotFollowed) {

@@ -360,19 +360,19 @@ def CTran_CountOp : CTran_LaneOp<"count"> {
 
 //===--- what a box is said to hold (proof only) ---------------------------------------===//
 
-class CTran_LabelOp<string mnemonic> : CTran_LaneOp<mnemonic> {
-  let arguments = (ins StrAttr:$value, Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
-    DefaultValuedAttr<StrArrayAttr, "{}">:$summed,
-    DefaultValuedAttr<StrArrayAttr, "{}">:$shared, CTran_RangeType:$range,
+class CTran_LabelOp<string mnemonic, dag how, string words> : CTran_LaneOp<mnemonic> {
+  let arguments = !con((ins StrAttr:$value, Variadic<AnyTypeOf<[Index, CTran_CoordType]>>:$indices,
+    DefaultValuedAttr<StrArrayAttr, "{}">:$summed), how,
+    (ins DefaultValuedAttr<StrArrayAttr, "{}">:$shared, CTran_RangeType:$range,
     Variadic<CTran_TokenType>:$after, CTran_LaneKindAttr:$lane, Optional<Index>:$lane_index,
-    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note);
+    OptionalAttr<StrAttr>:$of, OptionalAttr<StrAttr>:$note));
   let assemblyFormat = [{
     $range `holds` $value `` custom<Indices>($indices, type($indices)) (`summed` $summed^)?
-    (`shared` $shared^)?
+  }] # words # [{ (`shared` $shared^)?
     (`after` $after^)? `on` `` $lane (`` `[` $lane_index^ `]`)? attr-dict
   }];
 }
-def CTran_SourceOp : CTran_LabelOp<"source"> {
+def CTran_SourceOp : CTran_LabelOp<"source", (ins), ""> {
   let summary = "Say what a box holds from here on (proof only; no code)";
   let description = [{
     The box holds `value[indices]`, a piece of a global array whose leading dimensions are the axes
@@ -385,11 +385,20 @@ def CTran_SourceOp : CTran_LabelOp<"source"> {
     ```
   }];
 }
-def CTran_SinkOp : CTran_LabelOp<"sink"> {
+def CTran_SinkOp : CTran_LabelOp<"sink", (ins OptionalAttr<DenseI64ArrayAttr>:$among, // label C5
+    OptionalAttr<CTran_ReduceKindAttr>:$kind,                                           // label C4
+    OptionalAttr<F64Attr>:$scale, OptionalAttr<I64Attr>:$divide),                       // label C4
+    "(`among` $among^)? (`by` `` $kind^)? (`scale` $scale^)? (`divide` $divide^)?"> {
   let summary = "Demand that a box holds a value (proof only; no code)";
   let description = [{
     The prover refuses the program unless the box holds `value[indices]` here, with the contribution
-    of each rank along the `summed` axes exactly once (S8).
+    of each rank along the `summed` axes exactly once (S8), or, where these are all axes, of each rank
+    `among` those listed; combined `by` the kind given, each
+    scaled and the whole divided as it says; without `by`, in any one way.
+
+    ```mlir
+    %t = ctran.sink %out holds "c0" summed ["x"] by sum divide 8 after %done on host
+    ```
   }];
 }
 

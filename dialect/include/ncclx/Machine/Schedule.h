@@ -128,6 +128,16 @@ enum class OpKind : uint8_t {
   Nop      ///< joins tokens on a lane
 };
 
+enum class ReduceKind : uint8_t { Sum, Min, Max, Prod };
+const char *toString(ReduceKind kind);
+
+/// What a reduction does to contributions: each times `scale`, combined, the whole divided.
+struct Combination {
+  ReduceKind kind = ReduceKind::Sum;
+  std::optional<double> scale = std::nullopt;
+  int64_t divide = 1;
+};
+
 /// What a box is said to hold (S8). The values of one collective live in a global array `name`
 /// whose leading dimensions are the grid's axes that nothing of `path`, `summed`, `shared` and the
 /// box's own inner dimensions mentions (there the own coordinate is meant), followed by `path` and
@@ -141,6 +151,9 @@ struct ValueLabel {
   Indices path;
   std::vector<unsigned> summed; ///< axes
   std::vector<unsigned> shared; ///< axes along which every rank means the same value (a broadcast)
+  std::vector<int64_t> among; ///< Sink, summed over all axes: the ranks that contribute; empty: all
+  std::optional<Combination> how =
+      std::nullopt; ///< Sink: how `summed` is combined; nothing: any way
 };
 
 /// Where an op came from, for witnesses and traces.
@@ -157,8 +170,9 @@ struct Op {
   std::optional<SlotRef> slot; ///< of a signal or wait; the notify of a copy or reduce
   int64_t k = 0;               ///< wait: value counted from this run's start (S15)
   std::vector<TokenRef> after;
-  TokenRef token;   ///< never null
-  ValueLabel label; ///< Source, Sink
+  TokenRef token;          ///< never null
+  ValueLabel label;        ///< Source, Sink
+  Combination combination; ///< Reduce
   int64_t countMax = 0;
   // What `time` needs of a compute.
   double flops = 0, bytes = 0;

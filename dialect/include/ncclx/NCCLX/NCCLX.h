@@ -100,8 +100,11 @@ namespace mlir::ncclx {
 /// a SymbolTableCollection.
 GridOp lookupGrid(CollectiveOpInterface op);
 
-/// The number of members of the collective's group. The op must have been verified.
+/// The number of members of the collective's groups, of the largest where they differ. The op must
+/// have been verified.
 int64_t getGroupSize(CollectiveOpInterface op);
+/// Whether all its groups have that many.
+bool haveOneSize(CollectiveOpInterface op);
 
 /// The member whose coordinates on the group's axes are the op's root; nothing without a root.
 std::optional<int64_t> getRoot(CollectiveOpInterface op);

@@ -35,6 +35,9 @@ def NCCLX_Dialect : Dialect {
     /// Unit attribute of a function argument that has the same value on all ranks.
     static constexpr ::llvm::StringLiteral getUniformAttrName() { return "ncclx.uniform"; }
 
+    /// Attribute of a collective: the `ctran.program` that carries it.
+    static constexpr ::llvm::StringLiteral getScheduleAttrName() { return "ncclx.schedule"; }
+
     /// A module's #ncclx.topology: the machine it is for.
     static constexpr ::llvm::StringLiteral getTopologyAttrName() { return "ncclx.topology"; }
   }];
@@ -68,6 +71,8 @@ def NCCLX_Algorithm : I32EnumAttr<"Algorithm", "How a collective is carried out"
   let genSpecializedAttr = 0;
 }
 def NCCLX_AlgorithmAttr : EnumAttr<NCCLX_Dialect, NCCLX_Algorithm, "algorithm">;
+
+def NCCLX_GroupsAttr : TypedArrayAttrBase<DenseI64ArrayAttr, "groups of ranks">;
 
 def NCCLX_TopologyAttr : AttrDef<NCCLX_Dialect, "Topology"> {
   let mnemonic = "topology";

@@ -9,11 +9,14 @@ def NCCLX_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::mlir::ncclx";
   let description = [{
     A collective over one group of ranks: all ranks of `grid` that agree on the axes which are not listed.
-    Its members are numbered row-major over the listed axes, in the order listed.
+    Its members are numbered row-major over the listed axes, in the order listed. Or the groups themselves
+    are listed.
   }];
   let methods = [
     InterfaceMethod<"The grid's symbol.", "::mlir::FlatSymbolRefAttr", "getGridAttr">,
     InterfaceMethod<"The names of the axes that span the group.", "::mlir::ArrayAttr", "getAxes">,
+    InterfaceMethod<"The groups, where they are listed; then there are no axes.", "::mlir::ArrayAttr",
+                    "getGroupsAttr">,
     InterfaceMethod<"What this rank contributes.", "::mlir::Value", "getInput">,
     InterfaceMethod<"The destination; null if there is none (tensor form only).", "::mlir::Value", "getDest">,
     InterfaceMethod<"The destination's operand range of size 0 or 1.", "::mlir::MutableOperandRange",

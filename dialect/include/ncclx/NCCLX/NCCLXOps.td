@@ -38,8 +38,13 @@ def NCCLX_GridOp : NCCLX_Op<"grid", [Symbol]> {
     std::optional<int64_t> getAxisSize(::llvm::StringRef axis);
     /// The number of members of a group over `axes`, which the grid must have.
     int64_t getGroupSize(::mlir::ArrayAttr axes);
-    /// The ranks of the group over `axes` that `rank` belongs to, in member order.
-    ::llvm::SmallVector<int64_t> getGroup(::mlir::ArrayAttr axes, int64_t rank);
+    /// The ranks of the group that `rank` belongs to, in member order: the one over `axes`, or,
+    /// where there are `groups`, the one of these.
+    ::llvm::SmallVector<int64_t> getGroup(::mlir::ArrayAttr axes, int64_t rank,
+                                          ::mlir::ArrayAttr groups = {});
+    /// Each group, once.
+    ::llvm::SmallVector<::llvm::SmallVector<int64_t>> getGroups(::mlir::ArrayAttr axes,
+                                                                ::mlir::ArrayAttr groups = {});
   }];
 }
 
@@ -53,11 +58,13 @@ class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
   let arguments = !con((ins NCCLX_Data:$input), params, // collective C1, C2
     (ins FlatSymbolRefAttr:$grid,                       // collective C7
          StrArrayAttr:$axes,                            // collective C6, C7
+         OptionalAttr<NCCLX_GroupsAttr>:$groups,        // collective C9
          Optional<NCCLX_Data>:$dest,                    // collective C3, C4, C8
          OptionalAttr<NCCLX_AlgorithmAttr>:$algorithm));
   let results = (outs Optional<AnyRankedTensor>:$result, Optional<NCCLX_TokenType>:$token); // collective C3, C5
   let assemblyFormat = "$input " # words # [{
-    `over` $grid `` $axes (`algorithm` `` $algorithm^)? (`into` `(` $dest^ `:` type($dest) `)`)?
+    `over` $grid `` custom<Group>($axes, $groups) (`algorithm` `` $algorithm^)?
+    (`into` `(` $dest^ `:` type($dest) `)`)?
     `` custom<Async>(type($token)) attr-dict `:` type($input) (`->` type($result)^)?
   }];
   let hasVerifier = 1;
@@ -79,7 +86,7 @@ defvar NCCLX_reductionParams = (ins
   NCCLX_ReductionKindAttr:$kind, OptionalAttr<F64Attr>:$scale,       // reduction C2
   TypeAttr:$accumulate, NCCLX_ReductionOrderAttr:$order);            // reduction C1
 defvar NCCLX_reductionWords = "`` $kind (`scale` $scale^)? `accumulate` $accumulate `order` `` $order ";
-// The root's coordinates on the listed axes.
+// The root's coordinates on the listed axes; of listed groups the member's number.
 defvar NCCLX_rootParams = (ins DenseI64ArrayAttr:$root);             // root C1
 defvar NCCLX_rootWords = "`root` $root ";
 
@@ -274,8 +281,9 @@ def NCCLX_BarrierOp : NCCLX_Op<"barrier", [NCCLX_Effects, NCCLX_SymbolUser]> {
     ncclx.barrier over @g["tp"]
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$grid, StrArrayAttr:$axes); // barrier C1
-  let assemblyFormat = "`over` $grid `` $axes attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$grid, StrArrayAttr:$axes,
+    OptionalAttr<NCCLX_GroupsAttr>:$groups); // barrier C1
+  let assemblyFormat = "`over` $grid `` custom<Group>($axes, $groups) attr-dict";
   let hasVerifier = 1;
 }
 

@@ -22,8 +22,12 @@ class MemRefDialect;
 
 namespace mlir::ncclx {
 
-/// Why `algorithm` cannot carry `op`, or nothing if it can.
-std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm);
+/// Why `algorithm` cannot carry `op`, whose groups have so many axes in its program (ProgramGrid; 0
+/// where no axes span them), or nothing if it can.
+std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm, size_t axes);
+
+/// The program that a collective names by `ncclx.schedule`, or null.
+ctran::ProgramOp getSchedule(CollectiveOpInterface op);
 
 /// The order in which `algorithm` reduces.
 ReductionOrder orderOf(Algorithm algorithm);

@@ -47,6 +47,8 @@ public:
   ProgramOp program;
   Carrier carrier;
   StringAttr of;
+  /// What a sink along summed axes demands, or nothing: any one way of combining.
+  std::optional<Combination> demanded;
 
   // Numbers (index values; constants fold here so that the text stays short).
   Value constant(int64_t value);
@@ -110,7 +112,7 @@ public:
   Value source(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
                ValueRange after, ArrayRef<unsigned> shared = {});
   Value sink(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,
-             ValueRange after, ArrayRef<unsigned> shared = {});
+             ValueRange after, ArrayRef<unsigned> shared = {}, ArrayRef<int64_t> among = {});
 
   // The words that hide the carrier.
   /// Copies to a peer and raises `arrived` there when the bytes have landed. Token: local
@@ -150,6 +152,8 @@ private:
     return text.empty() ? StringAttr() : builder.getStringAttr(text);
   }
   LaneRef proofLane();
+  FloatAttr scaleAttr(const Combination &how);
+  IntegerAttr divideAttr(const Combination &how);
 };
 
 } // namespace mlir::ctran

@@ -1,4 +1,4 @@
-//===- Msccl.h - MSCCL's algorithm files as schedules ---------------------*- C++ -*-===//
+//===- Msccl.h - MSCCL's and MSCCL++'s files, to and from schedules -------*- C++ -*-===//
 //
 // An MSCCL XML file says for each GPU what its thread blocks do, step by step, through FIFOs
 // between GPUs. As `ctran`: a thread block is an `sm` lane; a connection (sender, receiver,
@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #ifndef NCCLX_IMPORT_MSCCL_H
 #define NCCLX_IMPORT_MSCCL_H
+
+#include "ncclx/CTran/CTran.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -34,6 +36,16 @@ void registerImportDialects(DialectRegistry &registry);
 /// and how much the busiest rank sends over the least that the collective can.
 OwningOpRef<ModuleOp> importMscclXml(llvm::StringRef text, llvm::StringRef name,
                                      MLIRContext *context, const MscclOptions &options = {});
+
+/// The same of an MSCCL++ execution plan (JSON). An op, or an attribute of one, that is not
+/// understood is an error that names it.
+OwningOpRef<ModuleOp> importMscclppJson(llvm::StringRef text, llvm::StringRef name,
+                                        MLIRContext *context, const MscclOptions &options = {});
+
+/// Writes the schedule of one collective as an MSCCL XML file; what that format cannot say (gets,
+/// sums that scale, pieces without a common measure, ...) is an error at the op. Its chunks are
+/// numbers of the sizes at hand: for others the file means the same pieces in proportion.
+LogicalResult exportMscclXml(ctran::ProgramOp program, llvm::raw_ostream &os);
 
 } // namespace mlir::ncclx
 #endif // NCCLX_IMPORT_MSCCL_H

@@ -2,10 +2,17 @@
 #ifndef NCCLX_OVERLAP_PASSES_H
 #define NCCLX_OVERLAP_PASSES_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::ncclx {
+
+/// What a scheduled block's op carries, for ncclx-diagnose: its ops in the order of issue, each with
+/// `name`, `kind` and `us` alone, and of a collective `hidden_us` and `beside`, the places in the
+/// list of the kernels beside it.
+inline constexpr llvm::StringLiteral kContractAttrName = "ncclx.contract";
 
 #define GEN_PASS_DECL
 #include "ncclx/Overlap/Passes.h.inc"

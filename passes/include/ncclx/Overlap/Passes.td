@@ -6,7 +6,8 @@
 include "mlir/Pass/PassBase.td"
 
 // All of them read a function of collectives, linalg and ncclx.call into one problem, solve it, and
-// move ops; collectives that then overlap become start and await. Results keep every bit: ops are
+// move ops; collectives that then overlap become start and await. The block's op then carries the contract
+// (ncclx.contract): what runs beside what, and for how long, for ncclx-diagnose. Results keep every bit: ops are
 // only moved. Remarks give predicted times, the memory peak, and why a collective stays exposed.
 class OverlapPass<string name> : Pass<name, "::mlir::ModuleOp"> {
   list<Option> common = [
@@ -65,8 +66,40 @@ def Overlap : OverlapPass<"ncclx-overlap"> {
   }];
   let options = !listconcat(common, [
     Option<"maxDistance", "max-distance", "unsigned", "8",
-           "Collectives that anything may be put off by">
+           "Collectives that anything may be put off, or brought forward, by">
   ]);
+}
+
+def SplitSinks : Pass<"ncclx-split-sinks", "::mlir::ModuleOp"> {
+  let summary = "Cut weight-gradient GEMMs into pieces that other passes can place one by one";
+  let description = [{
+    A product that nothing in its block needs is cut in a dimension of its result, at whole tiles, into pieces that
+    take about `piece-us`. Never in a dimension that is summed over: every element keeps its bits. The pieces are
+    written into one result. Run it before ncclx-overlap, whose collectives then find partners of their own length.
+
+    Before: `%w = linalg.matmul ins(%a, %b) outs(%zero)`
+    After: `%w0 = linalg.matmul ins(%a.rows0, %b) ...; %w1 = ...; %w = insert %w0, %w1`
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"pieceMicroseconds", "piece-us", "double", "150", "What a piece takes, about">
+  ];
+}
+
+def Diagnose : Pass<"ncclx-diagnose", "::mlir::ModuleOp"> {
+  let summary = "Hold a measured timeline against what the schedule promises";
+  let description = [{
+    Each function with a contract is compared with a trace: of `ncclx-run --trace`, or of PyTorch's profiler (Kineto), by
+    name and order. A *lost* overlap (a collective ran beside less than was promised) is named with the op or the wait
+    that delayed it, a *harmful* one (ran together, took longer than apart) with both times. Nothing is changed.
+  }];
+  let options = [
+    Option<"trace", "trace", "std::string", "\"\"", "Trace (JSON); required">,
+    Option<"rank", "rank", "int64_t", "0", "Rank whose timeline is read, of a trace of ours">,
+    Option<"tolerance", "tolerance", "double", "0.1", "Part of a time that is no finding">,
+    Option<"requireOverlap", "require-overlap", "bool", "false", "A finding is an error, else a warning">
+  ];
 }
 
 #endif // NCCLX_OVERLAP_PASSES_TD

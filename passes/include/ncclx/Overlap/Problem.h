@@ -106,8 +106,9 @@ struct Needs {
 };
 Needs needsOf(const Problem &problem);
 
-/// Forbids that anything is put off by more than `distance` collectives of the reference order: a
-/// kernel stays in front of the start of that collective behind it.
+/// Forbids that anything is put off, or brought forward, by more than `distance` collectives of the
+/// reference order: a kernel stays in front of the start of that collective behind it, and whatever
+/// there is behind the start of that one in front of it.
 void fenceDeferral(Problem &problem, unsigned distance);
 
 /// A fingerprint of a schedule; ranks compare it before they run.

@@ -12,8 +12,10 @@ struct SolveOptions {
   std::optional<int64_t> memoryBudget;
   /// An overlap must hide at least this part of its collective, or it is undone.
   double margin = 0.05;
-  /// Steps that improvement may simulate: the same on every machine, unlike time.
+  /// Steps that rules and improvement may simulate: the same on every machine, unlike time.
   uint64_t effort = 400'000;
+  /// The list scheduler's rules to try, by number; empty: all of them that the effort allows.
+  std::vector<unsigned> rules;
 };
 
 /// Why a collective's time shows.
@@ -33,6 +35,7 @@ struct Solution {
   int64_t peak = 0;              ///< bytes
   double before = 0;             ///< seconds of the schedule that was given
   int64_t peakBefore = 0;        ///< its peak
+  unsigned rule = 0;             ///< of the list scheduler, that led to it
   std::vector<unsigned> refused; ///< collectives whose overlap would not pay
 };
 

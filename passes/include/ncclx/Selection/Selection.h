@@ -3,7 +3,8 @@
 #define NCCLX_SELECTION_SELECTION_H
 
 #include "ncclx/NCCLX/NCCLX.h"
-#include "ncclx/Topology/Topology.h"
+#include "ncclx/Selection/Rules.h"
+#include "ncclx/Topology/Bounds.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -17,23 +18,63 @@ namespace mlir::ncclx {
 struct SelectionTarget {
   const topology::Topology *topology = nullptr;
   topology::Rate rate = topology::Rate::payload;
-  bool loadStore = true; ///< peers' memory is reached by load and store
+  bool loadStore = true;            ///< peers' memory is reached by load and store
+  const RuleTable *rules = nullptr; ///< asked before any prediction; may be null
 };
 
-/// Seconds that `op`, carried by `algorithm`, takes alone on `target`, all groups of its grid at
-/// once: the simulated time of the schedule that the algorithm writes. Fails, with an error at the
-/// op, where the schedule cannot be built or simulated. The op has static shapes; its algorithm
-/// attribute is not read.
-FailureOr<double> timeAlone(CollectiveOpInterface op, Algorithm algorithm,
-                            const SelectionTarget &target);
+/// Seconds that `op`, carried by `algorithm` or by the schedule that it names, takes alone on
+/// `target`, all groups of its grid at once: the simulated time of the schedule that the algorithm
+/// writes. With `bytes` it is the same collective of buffers of one dimension and about as large.
+/// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
+/// static shapes; its algorithm attribute is not read.
+FailureOr<double> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
+                            const SelectionTarget &target,
+                            std::optional<int64_t> bytes = std::nullopt);
 
 /// What decides the time of a collective on one target: equal keys, equal times.
 std::string timingKey(CollectiveOpInterface op);
 
-/// Gives every collective that names no algorithm the one that is fastest alone, and every
+/// One algorithm for one collective on one target.
+struct Candidate {
+  Algorithm algorithm;
+  std::optional<double> seconds; ///< predicted
+  std::string refused;           ///< why it cannot carry the collective, where it has no time
+};
+
+/// What carries a collective, why, and what else could.
+struct Choice {
+  std::optional<Algorithm> algorithm; ///< none: nothing can carry it
+  std::string reason;
+  std::vector<Candidate> candidates;  ///< all algorithms
+  std::vector<std::string> overruled; ///< rules that match and ask for what cannot be
+  int64_t bytes = 0;
+  /// What no schedule can beat, for its first group; none where no bound is known.
+  std::optional<topology::LowerBound> bound;
+
+  const Candidate &chosen() const { return candidates[unsigned(*algorithm)]; }
+};
+
+/// Decides by the op's own attribute, else by the first rule that matches and can be followed, else
+/// by predicted time. `bytes` as in timeAlone. Fails, with an error at the op, where a candidate
+/// cannot be timed, or the attribute asks for what cannot be.
+FailureOr<Choice> choose(CollectiveOpInterface op, const SelectionTarget &target,
+                         std::optional<int64_t> bytes = std::nullopt);
+
+/// Gives every collective that names no algorithm the one that `choose` says, and every
 /// reduction whose order is `any` the order in which its algorithm reduces, so that the meaning of
-/// the graph is one value. Each choice is a remark of category `ncclx-choose-algorithm`.
+/// the graph is one value. A collective that names a schedule keeps it; where its result depends on
+/// the order, it must say which the schedule has. Each choice is a remark of category
+/// `ncclx-choose-algorithm`.
 LogicalResult chooseAlgorithms(ModuleOp module, const SelectionTarget &target);
+
+/// Prints what would carry `op`, why, the alternatives with their predicted times, and the bound.
+LogicalResult explain(CollectiveOpInterface op, const SelectionTarget &target,
+                      llvm::raw_ostream &os);
+
+/// Prints which algorithm is chosen from which size on, from `least` to `most` bytes. A size where
+/// the choice changes is exact to a few per cent.
+LogicalResult printSelector(CollectiveOpInterface op, const SelectionTarget &target, int64_t least,
+                            int64_t most, llvm::raw_ostream &os);
 
 #define GEN_PASS_DECL
 #include "ncclx/Selection/Passes.h.inc"

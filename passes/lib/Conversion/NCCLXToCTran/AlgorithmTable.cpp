@@ -8,6 +8,12 @@ using namespace mlir;
 using namespace mlir::ncclx;
 using Route = Dataflow::Route;
 
+ctran::ProgramOp mlir::ncclx::getSchedule(CollectiveOpInterface op) {
+  auto name = op->getAttrOfType<FlatSymbolRefAttr>(NCCLXDialect::getScheduleAttrName());
+  return name ? SymbolTable::lookupNearestSymbolFrom<ctran::ProgramOp>(op, name)
+              : ctran::ProgramOp();
+}
+
 ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   switch (algorithm) {
   case Algorithm::Direct:
@@ -31,16 +37,35 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
          });
 }
 
+/// Of groups that no axes span.
+static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
+  Dataflow flow = op.getDataflow();
+  if (algorithm != Algorithm::Direct || flow.counts)
+    return "no axes span its groups";
+  int64_t members = getGroupSize(op);
+  for (auto [dim, type] :
+       {std::pair(flow.inCut, op.getInputType()), {flow.outCut, op.getOutputType()}})
+    if (dim && (type.getDimSize(*dim) % members || !haveOneSize(op)))
+      return llvm::formatv("no axes span its groups, which do not cut {0} rows evenly",
+                           type.getDimSize(*dim))
+          .str();
+  if (isAwaitedByChunk(op))
+    return "no axes span its groups, and its result is awaited by chunk";
+  return std::nullopt;
+}
+
 /// The form of collective that `algorithm` is made for.
-static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm) {
+static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm,
+                                             size_t axes) {
   Dataflow flow = op.getDataflow();
   bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
-  bool oneAxis = op.getAxes().size() == 1;
+  if (axes == 0)
+    return whyNotListed(op, algorithm);
+  bool oneAxis = axes == 1;
   switch (algorithm) {
   case Algorithm::Direct:
     if (flow.counts && !oneAxis)
-      return llvm::formatv("counts are looked up along one axis, not {0}", op.getAxes().size())
-          .str();
+      return llvm::formatv("counts are looked up along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Ring:
     if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
@@ -48,13 +73,13 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     if (rooted || flow.counts)
       return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
     if (!oneAxis)
-      return llvm::formatv("a ring runs along one axis, not {0}", op.getAxes().size()).str();
+      return llvm::formatv("a ring runs along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Bruck:
     if (flow.route != Route::All || flow.counts)
       return llvm::formatv("there are no rounds for {0}", op->getName().stripDialect()).str();
     if (!oneAxis)
-      return llvm::formatv("its rounds run along one axis, not {0}", op.getAxes().size()).str();
+      return llvm::formatv("its rounds run along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Eager:
     if (flow.route == Route::Listed || flow.counts)
@@ -68,8 +93,9 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   llvm_unreachable("all algorithms are handled");
 }
 
-std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm) {
-  if (std::optional<std::string> why = whyNotForm(op, algorithm))
+std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorithm algorithm,
+                                               size_t axes) {
+  if (std::optional<std::string> why = whyNotForm(op, algorithm, axes))
     return why;
   if (op.isReduction()) {
     // Partial results travel as elements.

@@ -20,6 +20,7 @@ struct CollectiveSpec {
   ncclx::Dataflow flow;       ///< who sends which box to whom
   std::string name;           ///< "c0": prefix of windows, slots and of the value's name
   SmallVector<unsigned> axes; ///< the group: ranks that agree on all other axes, row-major
+  SmallVector<SmallVector<int64_t>> groups; ///< or all groups, by rank, where no axes span them
   Value in, out;              ///< whole windows; the same value when in place
   MemRefType inType, outType;
   int64_t root = 0;  ///< the root's number in the group
@@ -68,8 +69,15 @@ InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight directRooted(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Direct, with as many rows from each to each as the counts say.
 InFlight directCounts(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Direct, of groups that no axes span.
+InFlight emitListed(ScheduleBuilder &s, const CollectiveSpec &c);
+Value emitListedBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<SmallVector<int64_t>> groups,
+                        ValueRange before);
 /// Bruck: ceil(log2 n) rounds along one axis, each over twice the distance of the one before.
 InFlight emitBruck(ScheduleBuilder &s, const CollectiveSpec &c);
+/// As a program does that a user wrote; `op` is where an error stands that says why it cannot.
+FailureOr<InFlight> emitWritten(ScheduleBuilder &s, const CollectiveSpec &c, Operation *op,
+                                ProgramOp program);
 /// No rank gets past it before all members have done what is `before` it; gives the token.
 Value emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, ValueRange before);
 /// Binomial: a tree from or to the root, ceil(log2 n) deep.

@@ -139,16 +139,19 @@ InFlight Tree::reduce() {
     granted = grant(s.constant(int64_t(1) << (count - 1 - round)), s.constant(round), granted);
   flight.others.push_back(granted);
   Value done = s.halving(n, have, [&](Value d, Value round, Value before) {
+    // d / 2^slots is 0 where there is no such round, and then nobody is near. Who has no partner in
+    // this round may have one in that.
+    auto grantNext = [&](Value after) {
+      return grant(s.div(d, int64_t(1) << slots), s.add(round, slots), after);
+    };
     Value added = s.branch(
         isNear(d),
         [&] {
           Value here = s.arrive(s.slot(data, round), s.constant(1), before, "await part");
-          Value both = s.reduce(c.step(), {s.range(sum), part(parts, round)}, s.range(sum),
-                                {before, here}, "add");
-          // d / 2^slots is 0 where there is no such round, and then nobody is near.
-          return grant(s.div(d, int64_t(1) << slots), s.add(round, slots), both);
+          return grantNext(s.reduce(c.step(), {s.range(sum), part(parts, round)}, s.range(sum),
+                                    {before, here}, "add"));
         },
-        [&] { return before; });
+        [&] { return grantNext(before); });
     return s.branch(
         isFar(d),
         [&] {

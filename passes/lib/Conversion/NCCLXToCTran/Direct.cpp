@@ -179,6 +179,8 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
 
 InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Route = ncclx::Dataflow::Route;
+  if (!c.groups.empty())
+    return emitListed(s, c);
   if (c.flow.counts)
     return directCounts(s, c);
   if (c.flow.route == Route::FromRoot || c.flow.route == Route::ToRoot)

@@ -16,10 +16,10 @@ using namespace mlir;
 using namespace mlir::ctran;
 using Route = ncclx::Dataflow::Route;
 
-/// How far a sender may run ahead: in 64 KiB, but no less than two runs and no more than 16.
+/// How far a sender may run ahead: in 64 KiB, but no less than two runs and no more than 64.
 static int64_t depthFor(MemRefType type) {
   int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
-  return std::clamp<int64_t>((int64_t(1) << 16) / std::max<int64_t>(bytes, 1), 2, 16);
+  return std::clamp<int64_t>((int64_t(1) << 16) / std::max<int64_t>(bytes, 1), 2, 64);
 }
 
 static SmallVector<DimAttr> boundDims(ScheduleBuilder &s, ArrayRef<unsigned> axes) {

@@ -3,6 +3,7 @@
 #include "Kernels.h"
 
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -57,7 +58,7 @@ private:
   OpBuilder b;
   bool loadStore;
   ctran::ProgramOp program;
-  GridOp grid;
+  std::optional<ProgramGrid> grid;
   llvm::MapVector<Value, Buffer> buffers;
   DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
   SmallVector<Value> exits;
@@ -69,7 +70,9 @@ private:
   void stageViews();
   LogicalResult declareBuffers();
   LogicalResult convertCollective(CollectiveOpInterface op);
-  LogicalResult describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  /// The names of axes of the program.
+  SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
   void finish(Started &s);
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
@@ -108,20 +111,13 @@ LogicalResult Converter::check() {
               "around collectives is not lowered yet";
   for (Operation &op : function.getBody().front()) {
     auto collective = dyn_cast<CollectiveOpInterface>(op);
-    auto barrier = dyn_cast<BarrierOp>(op);
-    if (!collective && !barrier)
-      continue;
     if (collective && !collective.isBufferForm())
       return op.emitOpError("works on tensors; run ncclx-bufferize first");
-    GridOp its = collective
-                     ? lookupGrid(collective)
-                     : SymbolTable::lookupNearestSymbolFrom<GridOp>(barrier, barrier.getGridAttr());
-    if (grid && its != grid)
-      return op.emitOpError("uses grid ")
-             << its.getSymNameAttr() << ", but another collective of "
-             << "this function uses " << grid.getSymNameAttr() << "; a program has one grid";
-    grid = its;
   }
+  FailureOr<ProgramGrid> found = ProgramGrid::of(function);
+  if (failed(found))
+    return failure();
+  grid = std::move(*found);
   // Kernels read globals behind the back of windows, which is in order for constants alone.
   WalkResult globals = function.walk([](memref::GetGlobalOp op) {
     auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr());
@@ -143,6 +139,12 @@ bool isWholeBuffer(Value memref) {
          (isa<BlockArgument>(memref) || memref.getDefiningOp<memref::AllocOp>());
 }
 
+static bool worksInPlace(ctran::ProgramOp written) {
+  return llvm::any_of(
+      written.getBody().front().getOps<ctran::WindowOp>(),
+      [](ctran::WindowOp window) { return window.getRole() == ctran::WindowRole::InOut; });
+}
+
 // A collective on part of a buffer, on a reshaped one, or on a global goes through a buffer of its
 // own, so that below this point each box of a window is one.
 void Converter::stageViews() {
@@ -160,29 +162,36 @@ void Converter::stageViews() {
   };
   for (CollectiveOpInterface op : ops) {
     b.setInsertionPoint(op);
-    bool aliases = rootOf(op.getInput()) == rootOf(op.getDest()) && !isa<AllReduceOp>(op);
+    ctran::ProgramOp written = getSchedule(op);
+    bool mayAlias = isa<AllReduceOp>(op) && (!written || worksInPlace(written));
+    bool aliases = rootOf(op.getInput()) == rootOf(op.getDest()) && !mayAlias;
     if (!isWholeBuffer(op.getInput()) || aliases) {
       Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(op.getInput()));
       memref::CopyOp::create(b, op.getLoc(), op.getInput(), buffer);
       op->setOperand(0, buffer);
       say(op, "the input");
     }
-    if (isWholeBuffer(op.getDest()))
-      continue;
-    Value view = op.getDest();
-    b.setInsertionPoint(op);
-    Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(view));
-    op.getDestMutable().assign(buffer);
-    say(op, "the destination");
-    Operation *behind = op;
-    if (Value token = op.getToken())
-      for (Operation *user : llvm::make_early_inc_range(token.getUsers())) {
-        user->replaceUsesOfWith(view, buffer);
-        if (isa<FinishOp>(user))
-          behind = user;
-      }
-    b.setInsertionPointAfter(behind);
-    memref::CopyOp::create(b, op.getLoc(), buffer, view);
+    if (!isWholeBuffer(op.getDest())) {
+      Value view = op.getDest();
+      b.setInsertionPoint(op);
+      Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(view));
+      op.getDestMutable().assign(buffer);
+      say(op, "the destination");
+      Operation *behind = op;
+      if (Value token = op.getToken())
+        for (Operation *user : llvm::make_early_inc_range(token.getUsers())) {
+          user->replaceUsesOfWith(view, buffer);
+          if (isa<FinishOp>(user))
+            behind = user;
+        }
+      b.setInsertionPointAfter(behind);
+      memref::CopyOp::create(b, op.getLoc(), buffer, view);
+    }
+    if (written && mayAlias && op.getInput() != op.getDest()) {
+      b.setInsertionPoint(op);
+      memref::CopyOp::create(b, op.getLoc(), op.getInput(), op.getDest());
+      op->setOperand(0, op.getDest());
+    }
   }
 }
 
@@ -274,11 +283,12 @@ static ctran::ReduceKind kindOf(ReductionKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
-LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   StringRef word = op->getName().stripDialect();
   spec.name = (word + "." + std::to_string(numbers[word]++)).str();
-  for (auto axis : op.getAxes().getAsRange<StringAttr>())
-    spec.axes.push_back(*program.getAxisIndex(axis.getValue()));
+  spec.axes = grid->axesOf(op);
+  if (spec.axes.empty())
+    spec.groups = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr());
   spec.inType = cast<MemRefType>(op.getInputType());
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
@@ -298,19 +308,29 @@ LogicalResult Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpe
       spec.combination.divide = getGroupSize(op);
   }
   if (auto permute = dyn_cast<PermuteOp>(*op)) {
-    if (permute.getShift() && spec.axes.size() != 1)
-      return op->emitOpError("shifts along ")
-             << spec.axes.size() << " axes at once, which is not lowered yet; a shift along one is";
-    if (permute.getShift()) {
+    if (permute.getShift() && spec.axes.size() <= 1) {
       spec.shift = *permute.getShift();
       spec.zero = nullptr;
+    } else if (permute.getShift()) { // along several axes at once
+      int64_t n = getGroupSize(op);
+      for (int64_t member = 0; member < n; ++member)
+        spec.pairs.push_back({member, *permute.getTarget(member, n)});
     } else {
       ArrayRef<int64_t> flat = *permute.getPairs();
       for (size_t i = 0; i + 1 < flat.size(); i += 2)
         spec.pairs.push_back({flat[i], flat[i + 1]});
     }
   }
-  return success();
+}
+
+SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
+  SmallVector<StringAttr> names;
+  for (unsigned axis : axes)
+    names.push_back(b.getStringAttr(grid->axes()[axis].name));
+  if (axes.empty()) // groups that no axes span reach over all of them
+    for (const ProgramGrid::Axis &axis : grid->axes())
+      names.push_back(b.getStringAttr(axis.name));
+  return names;
 }
 
 static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
@@ -331,12 +351,13 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
 }
 
 LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
+  ctran::ProgramOp written = getSchedule(op);
   Algorithm algorithm = op.getAlgorithm().value_or(Algorithm::Direct);
-  if (std::optional<std::string> why = whyNot(op, algorithm))
-    return op->emitOpError("asks for ") << stringifyAlgorithm(algorithm) << ", but " << *why;
   auto s = std::make_unique<Started>();
-  if (failed(describe(op, s->spec)))
-    return failure();
+  describe(op, s->spec);
+  if (std::optional<std::string> why =
+          written ? std::nullopt : whyNot(op, algorithm, s->spec.axes.size()))
+    return op->emitOpError("asks for ") << stringifyAlgorithm(algorithm) << ", but " << *why;
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
   s->spec.in = buffers[s->inRoot].window;
@@ -345,14 +366,23 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   s->spec.outFree = freeTokens(s->outRoot);
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0};
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
+  if (s->spec.flow.combines)
+    builder.demanded = s->spec.combination;
   for (unsigned axis : s->spec.axes)
     s->sizes.push_back(program.getAxisSize(axis));
-  s->flight = emit(algorithm, builder, s->spec);
+  if (written) {
+    FailureOr<ctran::InFlight> flight = ctran::emitWritten(builder, s->spec, op, written);
+    if (failed(flight))
+      return failure();
+    s->flight = std::move(*flight);
+  } else {
+    s->flight = emit(algorithm, builder, s->spec);
+  }
 
-  SmallVector<StringAttr> axes(op.getAxes().getAsRange<StringAttr>());
-  collectives.push_back(
-      ctran::CollectiveAttr::get(b.getContext(), s->spec.name, op->getName().stripDialect(),
-                                 stringifyAlgorithm(algorithm), axes, op.getPayloadBytes()));
+  SmallVector<StringAttr> axes = namesOf(s->spec.axes);
+  collectives.push_back(ctran::CollectiveAttr::get(
+      b.getContext(), s->spec.name, op->getName().stripDialect(),
+      written ? written.getSymName() : stringifyAlgorithm(algorithm), axes, op.getPayloadBytes()));
   llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
@@ -403,18 +433,20 @@ LogicalResult Converter::convertChunk(FinishChunkOp op) {
 void Converter::convertBarrier(BarrierOp op) {
   std::string name = "barrier." + std::to_string(numbers["barrier"]++);
   ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore}, name);
-  SmallVector<unsigned> axes;
-  SmallVector<StringAttr> axisNames(op.getAxes().getAsRange<StringAttr>());
-  for (StringAttr axis : axisNames)
-    axes.push_back(*program.getAxisIndex(axis.getValue()));
+  SmallVector<unsigned> axes = grid->axesOf(op);
+  SmallVector<StringAttr> names = namesOf(axes);
   collectives.push_back(
-      ctran::CollectiveAttr::get(b.getContext(), name, "barrier", "direct", axisNames, 0));
+      ctran::CollectiveAttr::get(b.getContext(), name, "barrier", "direct", names, 0));
   SmallVector<Value> before;
   for (auto &[root, buffer] : buffers)
     before = ctran::joined(ctran::joined(before, buffer.writers), buffer.readers);
   if (before.empty())
     before.push_back(program.getEntry());
-  Value done = ctran::emitBarrier(s, name, axes, before);
+  auto named = SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
+  Value done = axes.empty()
+                   ? ctran::emitListedBarrier(
+                         s, name, named.getGroups(op.getAxes(), op.getGroupsAttr()), before)
+                   : ctran::emitBarrier(s, name, axes, before);
   for (auto &[root, buffer] : buffers)
     buffer.writers = ctran::joined(buffer.writers, done);
 }
@@ -551,8 +583,8 @@ LogicalResult Converter::run() {
   stageViews();
   b.setInsertionPoint(function);
   SmallVector<Attribute> axes;
-  for (auto [name, size] : llvm::zip(grid.getAxes().getAsRange<StringAttr>(), grid.getSizes()))
-    axes.push_back(ctran::GridAxisAttr::get(b.getContext(), name.getValue(), size));
+  for (const ProgramGrid::Axis &axis : grid->axes())
+    axes.push_back(ctran::GridAxisAttr::get(b.getContext(), axis.name, axis.size));
   program = ctran::ProgramOp::create(b, function.getLoc(), function.getSymNameAttr(), StringAttr(),
                                      b.getArrayAttr(axes), b.getArrayAttr({}));
   Block &block = program.getBody().emplaceBlock();

@@ -161,14 +161,20 @@ Value ScheduleBuilder::copy(Value source, Value dest, Value notify, ValueRange a
                         after, lane.kind, laneIndex(lane), of, str(note));
 }
 
+FloatAttr ScheduleBuilder::scaleAttr(const Combination &how) {
+  return how.scale ? builder.getF64FloatAttr(*how.scale) : FloatAttr();
+}
+
+IntegerAttr ScheduleBuilder::divideAttr(const Combination &how) {
+  return how.divide ? builder.getI64IntegerAttr(*how.divide) : IntegerAttr();
+}
+
 Value ScheduleBuilder::reduce(const Combination &how, ValueRange sources, Value dest,
                               ValueRange after, StringRef note) {
   LaneRef lane = reduceLane();
-  auto scale = how.scale ? builder.getF64FloatAttr(*how.scale) : FloatAttr();
-  auto divide = how.divide ? builder.getI64IntegerAttr(*how.divide) : IntegerAttr();
-  return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), how.kind, scale,
-                          divide, how.accumulate, sources, dest, Value(), after, lane.kind,
-                          laneIndex(lane), of, str(note));
+  return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), how.kind,
+                          scaleAttr(how), divideAttr(how), how.accumulate, sources, dest, Value(),
+                          after, lane.kind, laneIndex(lane), of, str(note));
 }
 
 Value ScheduleBuilder::signal(Value slot, ValueRange after, LaneRef lane, StringRef note) {
@@ -207,11 +213,21 @@ Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,
 }
 
 Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
-                            ArrayRef<unsigned> summed, ValueRange after,
-                            ArrayRef<unsigned> shared) {
+                            ArrayRef<unsigned> summed, ValueRange after, ArrayRef<unsigned> shared,
+                            ArrayRef<int64_t> among) {
   LaneRef lane = proofLane();
+  ReduceKindAttr kind;
+  FloatAttr scale;
+  IntegerAttr divide;
+  if (demanded && !summed.empty()) {
+    kind = ReduceKindAttr::get(builder.getContext(), demanded->kind);
+    scale = scaleAttr(*demanded);
+    divide = divideAttr(*demanded);
+  }
   return SinkOp::create(builder, loc, TokenType::get(builder.getContext()), value, indices,
-                        axisNames(*this, summed), axisNames(*this, shared), range, after, lane.kind,
+                        axisNames(*this, summed),
+                        among.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(among),
+                        kind, scale, divide, axisNames(*this, shared), range, after, lane.kind,
                         laneIndex(lane), of, str("demanded"));
 }
 

@@ -1,0 +1,205 @@
+//===- ProgramGrid.cpp - The axes of a function's program -------------------------------------===//
+//
+// A group is a set of digits of the rank number, in mixed radix: an axis is one of them, and listed
+// groups are taken apart into such digits. Digits that begin or end at different places cut each
+// other; as long as every place divides the next, the pieces between them are the program's axes. A
+// collective whose digits would cross those before it gets none; listed groups come last.
+//
+//===----------------------------------------------------------------------------------------===//
+#include "ncclx/Conversion/ProgramGrid.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+struct Digit {
+  int64_t size, stride;
+};
+using Digits = SmallVector<Digit, 2>;
+
+/// What a collective or barrier says of its groups.
+struct Named {
+  GridOp grid;
+  ArrayAttr axes, groups;
+};
+
+std::optional<Named> groupsOf(Operation *op) {
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return Named{lookupGrid(collective), collective.getAxes(), collective.getGroupsAttr()};
+  if (auto barrier = dyn_cast<BarrierOp>(op))
+    return Named{SymbolTable::lookupNearestSymbolFrom<GridOp>(barrier, barrier.getGridAttr()),
+                 barrier.getAxes(), barrier.getGroupsAttr()};
+  return std::nullopt;
+}
+
+SmallVector<ProgramGrid::Axis> axesOfGrid(GridOp grid) {
+  SmallVector<ProgramGrid::Axis> axes;
+  int64_t stride = grid.getNumRanks();
+  for (auto [name, size] : llvm::zip(grid.getAxes().getAsValueRange<StringAttr>(), grid.getSizes()))
+    axes.push_back({name.str(), size, stride /= size});
+  return axes;
+}
+
+/// The digits, outermost first, whose values are what `ranks` are behind their first one.
+std::optional<Digits> digitsOfOffsets(ArrayRef<int64_t> offsets) {
+  Digits inner;
+  SmallVector<int64_t> rest(offsets);
+  while (rest.size() > 1) {
+    int64_t stride = rest[1];
+    size_t run = 1;
+    while (run < rest.size() && rest[run] == int64_t(run) * stride)
+      ++run;
+    if (stride <= 0 || rest.size() % run)
+      return std::nullopt;
+    SmallVector<int64_t> outer;
+    for (size_t i = 0; i < rest.size(); i += run) {
+      for (size_t j = 0; j < run; ++j)
+        if (rest[i + j] != rest[i] + int64_t(j) * stride)
+          return std::nullopt;
+      outer.push_back(rest[i]);
+    }
+    inner.push_back({int64_t(run), stride});
+    rest = std::move(outer);
+  }
+  std::reverse(inner.begin(), inner.end());
+  return inner;
+}
+
+/// Nothing where the groups are not those of digits.
+std::optional<Digits> digitsOf(const Named &named) {
+  Digits digits;
+  if (!named.groups) {
+    SmallVector<ProgramGrid::Axis> axes = axesOfGrid(named.grid);
+    for (StringRef name : named.axes.getAsValueRange<StringAttr>())
+      for (const ProgramGrid::Axis &axis : axes)
+        if (axis.name == name && axis.size > 1)
+          digits.push_back({axis.size, axis.stride});
+    return digits;
+  }
+  SmallVector<int64_t> first;
+  for (auto group : named.groups.getAsRange<DenseI64ArrayAttr>()) {
+    SmallVector<int64_t> offsets;
+    for (int64_t rank : group.asArrayRef())
+      offsets.push_back(rank - group[0]);
+    if (first.empty()) {
+      std::optional<Digits> found = digitsOfOffsets(offsets);
+      if (!found)
+        return std::nullopt;
+      digits = *found;
+      first = offsets;
+    }
+    if (offsets != first)
+      return std::nullopt;
+    for (const Digit &digit : digits)
+      if (group[0] / digit.stride % digit.size)
+        return std::nullopt;
+  }
+  return digits;
+}
+
+} // namespace
+
+FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
+  ProgramGrid result;
+  llvm::SetVector<GridOp> grids;
+  SmallVector<Named> spanned, listed;
+  Operation *first = nullptr;
+  WalkResult walked = function->walk([&](Operation *op) {
+    std::optional<Named> named = groupsOf(op);
+    if (!named)
+      return WalkResult::advance();
+    if (!first) {
+      first = op;
+      result.ranks = named->grid.getNumRanks();
+    }
+    if (named->grid.getNumRanks() != result.ranks) {
+      InFlightDiagnostic diag = op->emitOpError("runs on ")
+                                << named->grid.getNumRanks() << " ranks, but another collective of "
+                                << "this function on " << result.ranks;
+      diag.attachNote(first->getLoc()) << "the other is here";
+      return WalkResult::interrupt();
+    }
+    grids.insert(named->grid);
+    (named->groups ? listed : spanned).push_back(*named);
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  if (grids.size() == 1 && listed.empty()) {
+    result.list = axesOfGrid(grids.front());
+    return result;
+  }
+  std::set<int64_t> places = {1, result.ranks};
+  bool hasEmpty = false;
+  for (const Named &named : llvm::concat<Named>(spanned, listed)) {
+    std::optional<Digits> digits = digitsOf(named);
+    if (!digits)
+      continue;
+    std::set<int64_t> more = places;
+    for (const Digit &digit : *digits)
+      more.insert({digit.stride, digit.stride * digit.size});
+    auto cross = [](int64_t a, int64_t b) { return b % a != 0; };
+    if (std::adjacent_find(more.begin(), more.end(), cross) != more.end())
+      continue;
+    hasEmpty |= digits->empty();
+    places = std::move(more);
+  }
+  auto nameOf = [&](int64_t size, int64_t stride) {
+    for (GridOp grid : grids)
+      for (const Axis &axis : axesOfGrid(grid))
+        if (axis.size == size && axis.stride == stride &&
+            llvm::none_of(result.list, [&](const Axis &a) { return a.name == axis.name; }))
+          return axis.name;
+    return "ranks by " + std::to_string(stride);
+  };
+  if (hasEmpty || places.size() == 1) // a group of one has an axis, too
+    result.list.push_back({"alone", 1, result.ranks});
+  for (auto it = places.rbegin(); it != places.rend() && std::next(it) != places.rend(); ++it) {
+    int64_t stride = *std::next(it), size = *it / stride;
+    result.list.push_back({nameOf(size, stride), size, stride});
+  }
+  return result;
+}
+
+SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
+  std::optional<Named> named = groupsOf(op);
+  SmallVector<unsigned> axes;
+  auto add = [&](int64_t size, int64_t stride) {
+    for (auto [i, axis] : llvm::enumerate(list))
+      if (axis.size > 1 && axis.stride >= stride && axis.stride < stride * size)
+        axes.push_back(i);
+  };
+  // The function's own grid keeps its axes of size one, which span nothing but a group of one.
+  if (!named->groups &&
+      llvm::equal(list, axesOfGrid(named->grid), [](const Axis &a, const Axis &b) {
+        return a.name == b.name && a.size == b.size;
+      })) {
+    for (StringRef name : named->axes.getAsValueRange<StringAttr>())
+      axes.push_back(llvm::find_if(list, [&](const Axis &a) { return a.name == name; }) -
+                     list.begin());
+    unsigned one = axes.front();
+    llvm::erase_if(axes, [&](unsigned axis) { return list[axis].size == 1; });
+    return axes.empty() ? SmallVector<unsigned>{one} : axes;
+  }
+  std::optional<Digits> digits = digitsOf(*named);
+  if (!digits)
+    return {};
+  auto isPlace = [&](int64_t place) {
+    return place == ranks ||
+           llvm::any_of(list, [&](const Axis &a) { return a.size > 1 && a.stride == place; });
+  };
+  for (const Digit &digit : *digits) {
+    if (!isPlace(digit.stride) || !isPlace(digit.stride * digit.size))
+      return {};
+    add(digit.size, digit.stride);
+  }
+  if (axes.empty())
+    axes.push_back(0);
+  return axes;
+}

@@ -1,0 +1,97 @@
+//===- DiagnosePass.cpp - Hold a measured timeline against the contract -------------------===//
+#include "ncclx/Overlap/Diagnose.h"
+#include "ncclx/Overlap/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace mlir::ncclx {
+#define GEN_PASS_DEF_DIAGNOSE
+#include "ncclx/Overlap/Passes.h.inc"
+} // namespace mlir::ncclx
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+/// The contract that an attribute says; nothing where it says none.
+std::optional<overlap::Contract> readContract(Attribute attribute) {
+  auto list = dyn_cast_or_null<ArrayAttr>(attribute);
+  if (!list)
+    return std::nullopt;
+  overlap::Contract contract;
+  for (Attribute element : list) {
+    auto entry = dyn_cast<DictionaryAttr>(element);
+    auto name = entry ? entry.getAs<StringAttr>("name") : StringAttr();
+    auto kind = entry ? entry.getAs<StringAttr>("kind") : StringAttr();
+    auto us = entry ? entry.getAs<FloatAttr>("us") : FloatAttr();
+    if (!name || !kind || !us)
+      return std::nullopt;
+    overlap::Promise promise;
+    promise.name = name.str();
+    promise.collective = kind == "collective";
+    promise.product = kind == "product";
+    promise.seconds = us.getValueAsDouble() * 1e-6;
+    if (auto hidden = entry.getAs<FloatAttr>("hidden_us"))
+      promise.hidden = hidden.getValueAsDouble() * 1e-6;
+    if (auto beside = entry.getAs<DenseI64ArrayAttr>("beside"))
+      for (int64_t place : beside.asArrayRef()) {
+        if (place < 0 || place >= int64_t(list.size()))
+          return std::nullopt;
+        promise.beside.push_back(place);
+      }
+    contract.push_back(std::move(promise));
+  }
+  return contract;
+}
+
+struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
+  using DiagnoseBase::DiagnoseBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto fail = [&](const Twine &what) {
+      module.emitError(what);
+      signalPassFailure();
+    };
+    if (trace.empty())
+      return fail("ncclx-diagnose needs trace=FILE");
+    if (!(tolerance >= 0))
+      return fail("ncclx-diagnose: tolerance is at least 0");
+    auto file = llvm::MemoryBuffer::getFile(trace);
+    if (!file)
+      return fail(Twine(trace) + ": " + file.getError().message());
+    overlap::TraceResult read = overlap::readTrace((*file)->getBuffer(), trace, rank);
+    if (!read.spans)
+      return fail(read.error);
+    bool any = false;
+    for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+      Attribute attribute = function->getAttr(kContractAttrName);
+      if (!attribute)
+        continue;
+      any = true;
+      std::optional<overlap::Contract> contract = readContract(attribute);
+      if (!contract) {
+        function.emitError() << kContractAttrName << " is no contract";
+        return signalPassFailure();
+      }
+      overlap::Diagnosis diagnosis = overlap::diagnose(*contract, *read.spans, tolerance);
+      for (const overlap::Finding &finding : diagnosis.findings) {
+        if (requireOverlap) {
+          emitError(function.getLoc()) << finding.text;
+          signalPassFailure();
+        } else {
+          emitWarning(function.getLoc()) << finding.text;
+        }
+      }
+      emitRemark(function.getLoc()) << diagnosis.kept << " of " << diagnosis.promised
+                            << " overlaps are as promised";
+    }
+    if (!any)
+      fail("no function has a contract: run ncclx-overlap, or another pass that places overlaps, "
+           "and keep what it gives");
+  }
+};
+
+} // namespace

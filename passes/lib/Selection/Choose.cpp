@@ -1,0 +1,97 @@
+//===- Choose.cpp - What carries one collective, and what else could --------------------===//
+#include "ncclx/Conversion/Passes.h"
+#include "ncclx/Conversion/ProgramGrid.h"
+#include "ncclx/Selection/Selection.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+static SmallVector<int64_t> firstGroup(CollectiveOpInterface op) {
+  return lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+}
+
+/// The bound of `op`, of `bytes`, for its first group.
+static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
+                                                   const SelectionTarget &target) {
+  auto kind = topology::parseCollective(op->getName().stripDialect());
+  if (!kind || op.getDataflow().counts)
+    return std::nullopt;
+  std::vector<unsigned> group;
+  for (int64_t rank : firstGroup(op))
+    group.push_back(unsigned(rank));
+  topology::BoundQuery query;
+  query.collective = *kind;
+  query.group = group;
+  query.bytes = uint64_t(bytes);
+  query.root = unsigned(getRoot(op).value_or(0));
+  query.rate = target.rate;
+  if (!topology::checkQuery(*target.topology, query).empty())
+    return std::nullopt;
+  return topology::bound(*target.topology, query);
+}
+
+/// Hosts of its first group.
+static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
+  std::set<int> hosts;
+  for (int64_t rank : firstGroup(op))
+    hosts.insert(target.topology->rankNode(unsigned(rank)).host);
+  return int64_t(hosts.size());
+}
+
+FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, const SelectionTarget &target,
+                                      std::optional<int64_t> bytes) {
+  FailureOr<ProgramGrid> grid = ProgramGrid::of(op->getParentOfType<FunctionOpInterface>());
+  if (failed(grid))
+    return failure();
+  size_t axes = grid->axesOf(op).size();
+  Choice choice;
+  choice.bytes = bytes.value_or(op.getPayloadBytes());
+  std::optional<Algorithm> fastest;
+  double best = 0;
+  for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
+    Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
+    if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
+      candidate.refused = *why;
+    } else {
+      FailureOr<double> seconds = timeAlone(op, candidate.algorithm, target, bytes);
+      if (failed(seconds))
+        return failure();
+      candidate.seconds = *seconds;
+      if (!fastest || *seconds < best) {
+        fastest = candidate.algorithm;
+        best = *seconds;
+      }
+    }
+    choice.candidates.push_back(std::move(candidate));
+  }
+  choice.bound = boundOf(op, choice.bytes, target);
+  if (std::optional<Algorithm> asked = op.getAlgorithm()) {
+    const Candidate &candidate = choice.candidates[unsigned(*asked)];
+    if (!candidate.seconds)
+      return op->emitOpError("asks for ")
+             << stringifyAlgorithm(*asked) << ", but " << candidate.refused;
+    choice.algorithm = asked;
+    choice.reason = "the op names it";
+    return choice;
+  }
+  if (target.rules)
+    for (const Rule *rule : target.rules->matches(op->getName().stripDialect(), choice.bytes,
+                                                  getGroupSize(op), hostsOf(op, target))) {
+      const Candidate &candidate = choice.candidates[unsigned(rule->algorithm)];
+      if (candidate.seconds) {
+        choice.algorithm = rule->algorithm;
+        choice.reason = "rule " + target.rules->place(*rule);
+        return choice;
+      }
+      choice.overruled.push_back(
+          llvm::formatv("rule {0} asks for {1}, refused: {2}", target.rules->place(*rule),
+                        stringifyAlgorithm(rule->algorithm), candidate.refused));
+    }
+  choice.algorithm = fastest;
+  choice.reason = "fastest by prediction";
+  return choice;
+}

@@ -1,0 +1,26 @@
+//===- ReadTarget.h - The machine that a pass's options name ----------------*- C++ -*-===//
+#ifndef NCCLX_LIB_SELECTION_READTARGET_H
+#define NCCLX_LIB_SELECTION_READTARGET_H
+
+#include "ncclx/Selection/Selection.h"
+#include "ncclx/Topology/IO.h"
+
+namespace mlir::ncclx {
+
+/// A target with what it points to.
+struct OwnedTarget {
+  topology::ReadResult read;
+  std::optional<RuleTable> rules;
+  bool loadStore = true;
+  SelectionTarget get() const {
+    return {&*read.topology, topology::Rate::payload, loadStore, rules ? &*rules : nullptr};
+  }
+};
+
+/// Of the topology file, or where there is none the module's `ncclx.topology`, and of the rule
+/// file, if any. What is wrong is an error that names the pass.
+FailureOr<OwnedTarget> readTarget(ModuleOp module, StringRef pass, StringRef topologyFile,
+                                  bool loadStore, StringRef ruleFile);
+
+} // namespace mlir::ncclx
+#endif // NCCLX_LIB_SELECTION_READTARGET_H

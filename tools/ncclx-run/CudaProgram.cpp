@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 using namespace mlir;
@@ -93,6 +94,20 @@ struct World {
   bool oneStream;
   int contenders; ///< ours, and NCCL's modes
   Hall hall;
+  std::mutex lock;
+  std::vector<ncclxrtCudaComm_t> comms; ///< by rank; null: not yet, or no more
+
+  void joinComm(int32_t rank, ncclxrtCudaComm_t comm) {
+    std::lock_guard<std::mutex> hold(lock);
+    comms[rank] = comm;
+  }
+  void leaveComm(int32_t rank) { joinComm(rank, nullptr); }
+  void abortAll(const char *reason) {
+    std::lock_guard<std::mutex> hold(lock);
+    for (ncclxrtCudaComm_t comm : comms)
+      if (comm)
+        ncclxrtCudaAbort(comm, reason);
+  }
 };
 struct Seat {
   World &world;
@@ -159,15 +174,17 @@ struct CudaDescription {
 
 static constexpr char sawOneLeave[] = "another rank has left";
 
-/// Runs a rank; the outcome's sentence is "" when all went well. Result `i` goes to resultAt(i),
-/// `time` takes run and nanoseconds, `bursts` get seconds of a run, contender by contender.
-static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
-                               llvm::function_ref<char *(size_t)> resultAt,
-                               llvm::function_ref<void(int64_t, int64_t)> time,
-                               std::vector<double> &bursts) {
+/// Runs a rank; `failed` says why it failed, and is "" when all went well. Result `i` goes to
+/// resultAt(i), `time` takes run and nanoseconds, `bursts` get seconds of a run, contender by
+/// contender.
+static void runCudaRank(Seat &seat, ArrayRef<size_t> results,
+                        llvm::function_ref<char *(size_t)> resultAt,
+                        llvm::function_ref<void(int64_t, int64_t)> time,
+                        std::vector<double> &bursts, std::string &failed) {
   World &world = seat.world;
   ncclxrtCudaComm_t comm = nullptr;
   ncclxrtCudaPlan_t prepared = nullptr;
+  void *stream = nullptr;
   ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
   config.rank = seat.rank;
   config.nranks = int32_t(world.plan.ranks);
@@ -176,23 +193,29 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
   config.allgather = allgather;
   config.context = &seat;
   config.driver = world.cuda.driver.empty() ? nullptr : world.cuda.driver.c_str();
-  std::string failed;
   auto good = [&](ncclxrtResult_t result) {
     if (result != ncclxrtSuccess && failed.empty())
       failed = ncclxrtCudaLastError(comm);
     return result == ncclxrtSuccess;
   };
   llvm::scope_exit leave([&] {
-    if (!failed.empty())
+    if (!failed.empty()) {
       world.hall.leave();
-    else
-      world.hall.meet(); // nobody frees what a peer still reads
+      world.abortAll(sawOneLeave); // or the others wait for this rank until their own deadlines
+    }
+    // Memory is given back when nobody's streams wait any more.
+    if (prepared)
+      good(ncclxrtCudaPlanWait(prepared));
+    if (stream)
+      good(ncclxrtCudaSynchronize(comm, stream));
+    world.leaveComm(seat.rank);
+    world.hall.part();
     ncclxrtCudaPlanDestroy(prepared);
     ncclxrtCudaDestroy(comm);
   });
   if (!good(ncclxrtCudaInit(&config, &comm)))
-    return failed;
-  void *stream = nullptr;
+    return;
+  world.joinComm(seat.rank, comm);
   ncclxrtResult_t made;
   if (world.program.whole) {
     KernelDescription kernel(world);
@@ -202,12 +225,12 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     made = ncclxrtCudaPlanPrepare(comm, &description.description, world.entry, &prepared);
   }
   if (!good(made) || !good(ncclxrtCudaStream(comm, &stream)))
-    return failed;
+    return;
   std::vector<void *> buffers(world.plan.windows.size());
   size_t bytes = 0;
   for (size_t w = 0; w < buffers.size(); ++w)
     if (!good(ncclxrtCudaPlanBuffer(prepared, w, 0, &buffers[w], &bytes)))
-      return failed;
+      return;
   double seconds = 0;
   auto enqueue = [&](int64_t times) {
     auto start = std::chrono::steady_clock::now();
@@ -228,23 +251,23 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
                    window.argument, window.type, content.data(), world.options.exact);
       if (!good(ncclxrtCudaCopy(comm, stream, buffers[w], content.data(), window.bytes)) ||
           !good(ncclxrtCudaSynchronize(comm, stream)))
-        return failed;
+        return;
     }
     if (!world.hall.meet())
-      return failed = sawOneLeave;
+      return void(failed = sawOneLeave);
     if (!enqueue(1))
-      return failed;
+      return;
     time(run, int64_t(seconds * 1e9));
     // The next inputs are written when every rank has read these.
     if (!world.hall.meet())
-      return failed = sawOneLeave;
+      return void(failed = sawOneLeave);
   }
   for (auto [result, w] : llvm::enumerate(results))
     if (!good(ncclxrtCudaCopy(comm, stream, resultAt(result), buffers[w],
                               world.plan.windows[w].bytes)))
-      return failed;
+      return;
   if (!good(ncclxrtCudaSynchronize(comm, stream)) || !world.options.burst)
-    return failed;
+    return;
   Nccl nccl;
   if (world.options.nccl)
     failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
@@ -255,7 +278,7 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
   for (size_t turn = 0; failed.empty() && turn < bursts.size(); ++turn) {
     int contender = int(turn % size_t(world.contenders));
     if (!world.hall.meet())
-      return failed = sawOneLeave;
+      return void(failed = sawOneLeave);
     auto start = std::chrono::steady_clock::now();
     if (contender == 0)
       enqueue(world.options.burst);
@@ -266,7 +289,6 @@ static std::string runCudaRank(Seat &seat, ArrayRef<size_t> results,
     bursts[turn] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
                    double(world.options.burst);
   }
-  return failed;
 }
 
 /// The median over rounds of contender `of`, each round's time being that of its slowest rank.
@@ -300,7 +322,9 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
               int32_t(gpus),
               streams > queues,
               options.nccl ? 1 + Nccl::modes : 1,
-              Hall(int32_t(plan.ranks))};
+              Hall(int32_t(plan.ranks)),
+              {},
+              std::vector<ncclxrtCudaComm_t>(plan.ranks)};
   SmallVector<size_t> results = resultWindows(plan);
   std::vector<std::string> outcomes(plan.ranks);
   constexpr int rounds = 9;
@@ -310,9 +334,9 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   for (int32_t rank = 0; rank < plan.ranks; ++rank)
     threads.emplace_back([&, rank] {
       Seat seat{world, rank};
-      outcomes[rank] = runCudaRank(
+      runCudaRank(
           seat, results, [&](size_t result) { return resultOf(rank, result); },
-          [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank]);
+          [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank], outcomes[rank]);
     });
   for (std::thread &thread : threads)
     thread.join();

@@ -29,6 +29,13 @@ public:
     std::unique_lock<std::mutex> hold(lock);
     return meet(hold);
   }
+  /// The last meeting: of all, those that have left among them.
+  void part() {
+    std::unique_lock<std::mutex> hold(lock);
+    ++parted;
+    changed.notify_all();
+    changed.wait(hold, [&] { return parted == ranks; });
+  }
   void leave() {
     std::lock_guard<std::mutex> hold(lock);
     left = true;
@@ -36,7 +43,7 @@ public:
   }
 
 private:
-  int32_t ranks, here = 0;
+  int32_t ranks, here = 0, parted = 0;
   uint64_t meetings = 0;
   bool left = false;
   std::mutex lock;

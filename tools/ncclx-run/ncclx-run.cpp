@@ -1,4 +1,5 @@
 //===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare --------------------===//
+#include "Compare.h"
 #include "CppCarrier.h"
 #include "CudaProgram.h"
 #include "Execute.h"
@@ -9,8 +10,6 @@
 
 #include "ncclx/Analysis/TopologyCost.h"
 #include "ncclx/Cpp/CppSource.h"
-#include "ncclx/Reference/Data.h"
-#include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 
@@ -276,78 +275,6 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
   return out;
 }
 
-/// Where a value of `bytes` lies in the input or output window of a written program: at its start,
-/// or, where the window is larger, as the own shard.
-int64_t shardOffset(Compilation &compilation, int64_t rank, bool input, int64_t bytes) {
-  for (const HostPlan::Window &window : compilation.plan().windows) {
-    if (window.role == ctran::WindowRole::Scratch ||
-        window.role == (input ? ctran::WindowRole::Output : ctran::WindowRole::Input))
-      continue;
-    return int64_t(window.bytes) == bytes ? 0 : compilation.memberOf(rank) * bytes;
-  }
-  return 0;
-}
-
-/// The part that a written program's input window holds of what it is filled with.
-void fillShard(Compilation &compilation, int64_t rank, int64_t argument, int64_t bytes,
-               void *data) {
-  for (const HostPlan::Window &window : compilation.plan().windows) {
-    if (window.argument != argument ||
-        (window.role != ctran::WindowRole::Input && window.role != ctran::WindowRole::InOut))
-      continue;
-    std::vector<char> whole(window.bytes);
-    fillInputs(seed, rank, argument, window.type, whole.data(), /*exact=*/true);
-    memcpy(data, whole.data() + shardOffset(compilation, rank, true, bytes), bytes);
-  }
-}
-
-/// Runs the graph's meaning and compares every output of every rank. False: `error` says why the
-/// interpreter could not.
-bool compareWithReference(Compilation &compilation, const Execution &execution,
-                          const std::vector<bool> &uniform, Report &report, std::string &error) {
-  FailureOr<std::unique_ptr<Interpreter>> interpreter =
-      Interpreter::create(compilation.graph(), compilation.function(), compilation.ranks());
-  if (failed(interpreter)) {
-    error = "the reference interpreter does not take the graph";
-    return false;
-  }
-  ArrayRef<Type> types = (*interpreter)->getTypes();
-  size_t inputs = (*interpreter)->getNumInputs();
-  std::vector<std::vector<std::vector<uint8_t>>> storage(compilation.ranks());
-  std::vector<std::vector<void *>> buffers(compilation.ranks());
-  for (int64_t rank = 0; rank < compilation.ranks(); ++rank)
-    for (auto [i, type] : llvm::enumerate(types)) {
-      storage[rank].emplace_back(std::max<int64_t>(1, getDenseBytes(type)), 0xff);
-      void *data = storage[rank].back().data();
-      if (i < inputs && compilation.isProgram())
-        fillShard(compilation, rank, i, getDenseBytes(type), data);
-      else if (i < inputs)
-        fillInputs(seed, uniform[i] ? 0 : rank, i, type, data);
-      buffers[rank].push_back(data);
-    }
-  if (llvm::Error failed = (*interpreter)->run(buffers)) {
-    error = "the reference interpreter: " + llvm::toString(std::move(failed));
-    return false;
-  }
-  for (size_t i = inputs; i < types.size(); ++i) {
-    Report::Output output;
-    output.index = i - inputs;
-    llvm::raw_string_ostream(output.type) << types[i];
-    for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
-      auto *found = static_cast<const char *>(execution.output(rank, i - inputs));
-      if (compilation.isProgram())
-        found += shardOffset(compilation, rank, false, getDenseBytes(types[i]));
-      Comparison c = compare(types[i], buffers[rank][i], found);
-      output.elements += c.count;
-      if (!c.equal() && output.firstDifference.empty())
-        output.firstDifference = "rank " + std::to_string(rank) + ": " + c.describe(types[i]);
-      output.different += c.different;
-    }
-    report.outputs.push_back(output);
-  }
-  return true;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -574,7 +501,7 @@ int main(int argc, char **argv) {
     ctran::machine::writeTrace(os, events);
   }
   watch.lap();
-  if (!compareWithReference(compilation, execution, options.uniform, report, error))
+  if (!compareWithReference(compilation, execution, options, report, error))
     return finish(report, BadInput, error);
   report.interpretSeconds = watch.lap();
   report.print(llvm::outs());

@@ -154,7 +154,11 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, siz
 /** Enqueues one run behind what the stream holds, and the stream behind the run; with a deadline
  *  (ncclxrtCudaWatch). Refused while the stream is captured: counters carry the run's number. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream);
-/** When its last run is done. NULL is a no-op. */
+/** Waits until all that its runs have enqueued is done; after an abort, too, which ends their waits. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan);
+/** When its last run is done, and that of every other rank which this process has on the same GPU:
+ *  giving back memory waits for all of a GPU's streams, and nobody can end their waits meanwhile. NULL
+ *  is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan);
 
 /** A program as one kernel (ncclx-translate --ctran-to-cuda without its launcher): device code

@@ -29,6 +29,7 @@ public:
 
   Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
   Status run(Stream stream) override;
+  Status drain() override;
 
   // Group B, with a status of 0. A failure is the run's; nothing more is enqueued after it.
   int64_t rank() const { return comm.rank(); }
@@ -103,7 +104,10 @@ private:
   std::vector<uint64_t *> counters;        ///< by rank
   std::vector<Lane> lanes;                 ///< streams; lane l is lanes[oneStream ? 0 : l]
   Event entered = nullptr;
-  std::vector<std::vector<Raised>> raised;  ///< by array and rank
+  std::vector<std::vector<Raised>> raised; ///< by array and rank
+  /// Operations of our kernels: those of ncclxrtReduceKind_t, a sum divided, and a sum scaled.
+  static constexpr int averages = 4, scales = 5;
+  static const char *typeName(int64_t dtype);
   std::set<std::pair<int, int>> reductions; ///< operation and dtype
   std::map<std::pair<int, int>, Function> reduceKernels;
   Function raiseKernel = nullptr;

@@ -53,6 +53,10 @@ ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream) {
   return plan->comm.remember(plan->plan->run(static_cast<cuda::Stream>(stream)));
 }
 
+ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan) {
+  return plan ? plan->comm.remember(plan->plan->drain()) : ncclxrtInvalidArgument;
+}
+
 ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan) {
   delete plan;
   return ncclxrtSuccess;

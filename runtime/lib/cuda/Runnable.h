@@ -14,6 +14,8 @@ public:
   virtual Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) = 0;
   /// Enqueues the next run behind what `stream` holds, and `stream` behind the run.
   virtual Status run(Stream stream) = 0;
+  /// Until streams of its own are empty.
+  virtual Status drain() { return {}; }
 
 protected:
   explicit Runnable(Comm &comm) : comm(comm) {}

@@ -5,7 +5,7 @@
 // of a plan cannot run. What is asked for is in the environment:
 //
 //   FAKE_CUDA_GPUS=N      so many GPUs (default 2)
-//   FAKE_CUDA_FAIL=NAME   every call of this function fails
+//   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
 //
@@ -16,6 +16,7 @@
 #include "ncclxrt/device/serve.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +42,17 @@ const char *setting(const char *name) {
   const char *value = std::getenv(name);
   return value ? value : "";
 }
-bool fails(const char *name) { return !std::strcmp(setting("FAKE_CUDA_FAIL"), name); }
+bool fails(const char *name) {
+  static std::atomic<int> calls{0};
+  std::string wanted = setting("FAKE_CUDA_FAIL");
+  size_t colon = wanted.find(':');
+  if (wanted.substr(0, colon) != name)
+    return false;
+  return colon == std::string::npos || ++calls == std::atoi(wanted.c_str() + colon + 1);
+}
+/// The driver's own lock. Whoever gives back memory keeps it while the GPU's streams end.
+std::recursive_mutex driverLock;
+std::vector<CUstream_st *> streams;
 #define FAKE_CUDA_FAILS                                                                            \
   if (fails(__func__))                                                                             \
   return unknown
@@ -96,6 +107,7 @@ struct CUstream_st {
     }
   }
   void add(std::function<bool()> next) {
+    std::lock_guard<std::recursive_mutex> driver(driverLock);
     std::lock_guard<std::mutex> hold(lock);
     work.push_back(std::move(next));
     changed.notify_all();
@@ -218,6 +230,9 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   return success;
 }
 int cuMemFree_v2(Address at) {
+  std::lock_guard<std::recursive_mutex> driver(driverLock);
+  for (Stream stream : streams)
+    stream->drain();
   std::lock_guard<std::mutex> hold(everything);
   if (!allocations.erase(at))
     return invalidValue;
@@ -286,10 +301,15 @@ int cuMemcpy2DAsync_v2(const Copy2D *given, Stream stream) {
 }
 int cuStreamCreate(Stream *stream, unsigned) {
   FAKE_CUDA_FAILS;
-  *stream = new CUstream_st;
+  std::lock_guard<std::recursive_mutex> driver(driverLock);
+  streams.push_back(*stream = new CUstream_st);
   return success;
 }
 int cuStreamDestroy_v2(Stream stream) {
+  {
+    std::lock_guard<std::recursive_mutex> driver(driverLock);
+    streams.erase(std::find(streams.begin(), streams.end(), stream));
+  }
   {
     std::lock_guard<std::mutex> hold(stream->lock);
     stream->leaving = true;
@@ -355,6 +375,7 @@ int cuEventRecord(Event event, Stream stream) {
   return success;
 }
 int cuEventQuery(Event event) {
+  std::lock_guard<std::recursive_mutex> driver(driverLock);
   std::lock_guard<std::mutex> hold(everything);
   return event->done >= event->recorded ? success : notReady;
 }

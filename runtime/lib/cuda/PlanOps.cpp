@@ -1,0 +1,293 @@
+//===- PlanOps.cpp - The ops of a program on streams ------------------------===//
+//
+// Group B with a status of 0: each op checks what it is given and, but in the rehearsal, enqueues.
+//
+//===----------------------------------------------------------------------===//
+#include "Plan.h"
+
+#include "../Reduce.h"
+
+#include <utility>
+
+using namespace ncclxrt;
+using namespace ncclxrt::cuda;
+
+ncclxrtResult_t Plan::fail(ncclxrtResult_t code, const std::string &reason) {
+  if (failure.ok()) {
+    std::string op = currentOp >= 0 && currentOp < int64_t(shape.ops.size())
+                         ? shape.ops[currentOp].name
+                         : fmt::format("op {}", currentOp);
+    failure = error(code, "rank {}, plan '{}', run {}, {}: {}", comm.rank(), shape.name, runNumber,
+                    op, reason);
+  }
+  return failure.code();
+}
+
+ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
+  if (!failure.ok())
+    return failure.code();
+  currentOp = op;
+  if (op < 0 || op >= int64_t(shape.ops.size()) || lane < 0 || lane >= int64_t(shape.lanes.size()))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("there is no op {} or lane {}, the plan has {} and {}", op, lane,
+                            shape.ops.size(), shape.lanes.size()));
+  if (rehearsing)
+    return ncclxrtSuccess;
+  Lane &at = lanes[oneStream ? 0 : lane];
+  ++at.given;
+  if (at.used)
+    return ncclxrtSuccess;
+  at.used = true;
+  return check(comm.call(comm.cuda().waitEvent(at.stream, entered, 0), "cuStreamWaitEvent"));
+}
+
+int64_t Plan::address(int64_t window) {
+  if (window < 0 || window >= int64_t(shape.windows.size())) {
+    (void)fail(ncclxrtInvalidArgument,
+               fmt::format("there is no window {}, the plan has {}", window, shape.windows.size()));
+    return 0;
+  }
+  const Shape::Window &w = shape.windows[window];
+  return reinterpret_cast<int64_t>(memory[window][comm.rank()] +
+                                   runNumber % w.generations * w.pitch);
+}
+
+bool Plan::findRank(int64_t peer, int &rank) const {
+  rank = peer < 0 ? comm.rank() : int(peer);
+  return peer >= -1 && peer < comm.nranks();
+}
+
+ncclxrtResult_t Plan::place(const char *what, const Where &where, bool isTarget, int64_t moved,
+                            int64_t unit, device::Pieces &pieces) {
+  int rank;
+  if (!findRank(where.peer, rank))
+    return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
+                                                    where.peer, comm.nranks()));
+  if (std::string wrong = shape.wrongRange(what, where, isTarget, moved, unit); !wrong.empty())
+    return fail(ncclxrtInvalidArgument, wrong);
+  const Shape::Window &w = shape.windows[where.window];
+  Range range = Range{where.offset, where.rows, where.stride, where.rowBytes}.canonical();
+  pieces = {memory[where.window][rank] + runNumber % w.generations * w.pitch +
+                (range.rows ? range.offset : 0),
+            range.rows, range.stride, range.rowBytes};
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
+  if (auto code = enter(op, lane))
+    return code;
+  if (other < 0 || other >= int64_t(shape.lanes.size()))
+    return fail(ncclxrtInvalidArgument, fmt::format("there is no lane {}", other));
+  if (rehearsing || oneStream || lane == other)
+    return ncclxrtSuccess;
+  Lane &later = lanes[lane], &earlier = lanes[other];
+  if (!earlier.used || later.follows[other] == earlier.given)
+    return ncclxrtSuccess;
+  later.follows[other] = earlier.given;
+  if (auto code =
+          check(comm.call(comm.cuda().record(earlier.event, earlier.stream), "cuEventRecord")))
+    return code;
+  return check(
+      comm.call(comm.cuda().waitEvent(later.stream, earlier.event, 0), "cuStreamWaitEvent"));
+}
+
+//===--- ops ---------------------------------------------------------------------------------===//
+
+Status Plan::copyPieces(Lane &lane, const device::Pieces &to, const device::Pieces &from) {
+  const Driver &cuda = comm.cuda();
+  auto at = [](const char *p) { return reinterpret_cast<Address>(p); };
+  if (to.rows == 1 && from.rows == 1)
+    return comm.call(cuda.copy(at(to.at), at(from.at), size_t(to.rowBytes), lane.stream),
+                     "cuMemcpyAsync");
+  // One copy where both have rows of one size, or one is whole.
+  constexpr int64_t longest = 0x7fffffff;
+  int64_t width = to.rows == 1 ? from.rowBytes : to.rowBytes;
+  int64_t height = to.rows == 1 ? from.rows : to.rows;
+  int64_t toPitch = to.rows == 1 ? width : to.stride;
+  int64_t fromPitch = from.rows == 1 ? width : from.stride;
+  if ((to.rows == 1 || from.rows == 1 || to.rowBytes == from.rowBytes) && fromPitch >= width &&
+      toPitch <= longest && fromPitch <= longest) {
+    Copy2D copy{};
+    copy.fromType = copy.toType = unifiedMemory;
+    copy.from = at(from.at), copy.fromPitch = size_t(fromPitch);
+    copy.to = at(to.at), copy.toPitch = size_t(toPitch);
+    copy.width = size_t(width), copy.height = size_t(height);
+    return comm.call(cuda.copy2D(&copy, lane.stream), "cuMemcpy2DAsync");
+  }
+  auto base = [](char *p) { return reinterpret_cast<std::byte *>(p); };
+  Cursor into(base(to.at), {0, to.rows, to.stride, to.rowBytes});
+  Cursor source(base(from.at), {0, from.rows, from.stride, from.rowBytes});
+  while (!into.done()) {
+    int64_t n = std::min(into.contiguous(), source.contiguous());
+    if (Status s =
+            comm.call(cuda.copy(reinterpret_cast<Address>(into.data()),
+                                reinterpret_cast<Address>(source.data()), size_t(n), lane.stream),
+                      "cuMemcpyAsync");
+        !s.ok())
+      return s;
+    into.advance(n);
+    source.advance(n);
+  }
+  return {};
+}
+
+ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
+                           int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex) {
+  device::Pieces to, from;
+  if (auto code = enter(op, lane))
+    return code;
+  if (auto code = place("destination", dst, true, 0, 1, to))
+    return code;
+  if (auto code = place("source", src, false, 0, 1, from))
+    return code;
+  if (to.rows * to.rowBytes != from.rows * from.rowBytes)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("the source has {} bytes, the destination {}",
+                            from.rows * from.rowBytes, to.rows * to.rowBytes));
+  if (!rehearsing && to.rows)
+    if (auto code = check(copyPieces(lanes[oneStream ? 0 : lane], to, from)))
+      return code;
+  return notifySlots < 0 ? ncclxrtSuccess : raise(lane, notifySlots, notifyPeer, notifyIndex);
+}
+
+ncclxrtResult_t Plan::raise(int64_t lane, int64_t slots, int64_t peer, int64_t index) {
+  int rank;
+  if (std::string wrong = shape.wrongSlots(slots, index, 1); !wrong.empty())
+    return fail(ncclxrtInvalidArgument, wrong);
+  if (!findRank(peer, rank))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("there is no rank {}, the job has {}", peer, comm.nranks()));
+  Raised &who = raised[slots][rank];
+  int32_t stream = oneStream ? 0 : int32_t(lane);
+  if (rehearsing) {
+    who.by[index] = who.by[index] == nobody || who.by[index] == stream ? stream : several;
+    return ncclxrtSuccess;
+  }
+  const Shape::Slots &array = shape.slots[slots];
+  int64_t place = runNumber % array.generations * array.count + index;
+  uint64_t *slot = counters[rank] + array.first + place;
+  // The value that the counter gets is known where one stream alone raises it.
+  if (writers[slots] == 1 && who.by[index] == stream)
+    return check(comm.raise(lanes[stream].stream, slot, ++who.count[place]));
+  return check(launchOwn(lanes[stream], raiseKernel, 1, &slot));
+}
+
+Status Plan::launchOwn(Lane &lane, Function function, unsigned blocks, void *argument) {
+  if (!function)
+    return error(ncclxrtInvalidUsage, "the program does in this run what it did not rehearse");
+  void *parameters[] = {argument};
+  unsigned threads = function == raiseKernel ? 1 : device::reduceThreads;
+  return comm.call(comm.cuda().launch(function, blocks, 1, 1, threads, 1, 1, 0, lane.stream,
+                                      parameters, nullptr),
+                   "cuLaunchKernel");
+}
+
+ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
+                             double scale, int64_t divisor, const Where &dst, const Where &a,
+                             int64_t count, int64_t step, const Where &b) {
+  if (auto code = enter(op, lane))
+    return code;
+  if (kind < ncclxrtReduceSum || kind > ncclxrtReduceProd || !sizeOf(dtype) || divisor < 1)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("reduction of kind {}, dtype {}, divisor {}", kind, dtype, divisor));
+  bool narrow = isFloat(dtype) && sizeOf(dtype) < 4;
+  if (acc != (narrow ? int64_t(ncclxrtF32) : dtype))
+    return fail(ncclxrtUnsupported, fmt::format("accumulates {} in dtype {}; GPUs add floats of "
+                                                "less than 32 bits in f32, all else in itself",
+                                                typeName(dtype), acc));
+  if ((scale != 1 || divisor != 1) && (kind != ncclxrtReduceSum || (scale != 1 && divisor != 1)))
+    return fail(ncclxrtUnsupported,
+                "a sum is scaled or divided on a GPU, not both, and nothing else is");
+  bool hasB = b.window != -1;
+  int64_t unit = sizeOf(dtype), moved = 0;
+  if (count < 0 || (count == 0 && !hasB) || step < 0 ||
+      (count > 1 && __builtin_mul_overflow(count - 1, step, &moved)))
+    return fail(ncclxrtInvalidArgument, fmt::format("{} sources at step {}", count, step));
+  device::ReduceJob job{};
+  if (auto code = place("destination", dst, true, 0, unit, job.to))
+    return code;
+  if (count)
+    if (auto code = place("a", a, false, moved, unit, job.a))
+      return code;
+  if (hasB)
+    if (auto code = place("b", b, false, 0, unit, job.b))
+      return code;
+  job.bytes = job.to.rows * job.to.rowBytes;
+  if ((count && job.a.rows * job.a.rowBytes != job.bytes) ||
+      (hasB && job.b.rows * job.b.rowBytes != job.bytes))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("a source has not the {} bytes of the destination", job.bytes));
+  int how = scale != 1 ? scales : divisor != 1 ? averages : int(kind);
+  std::pair<int, int> key{how, int(dtype)};
+  if (rehearsing) {
+    reductions.insert(key);
+    return ncclxrtSuccess;
+  }
+  if (!job.bytes)
+    return ncclxrtSuccess;
+  job.count = count, job.step = step, job.scale = scale, job.divisor = divisor;
+  // A thread of the widest path takes 64 bytes at a time.
+  int64_t blocks = (job.bytes + 64 * device::reduceThreads - 1) / (64 * device::reduceThreads);
+  auto kernel = reduceKernels.find(key);
+  return check(launchOwn(lanes[oneStream ? 0 : lane],
+                         kernel == reduceKernels.end() ? nullptr : kernel->second,
+                         unsigned(std::min<int64_t>(blocks, 32)), &job));
+}
+
+ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {
+  if (auto code = enter(op, lane))
+    return code;
+  return raise(lane, slots, peer, index);
+}
+
+ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
+                           int64_t value) {
+  if (auto code = enter(op, lane))
+    return code;
+  if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
+    return fail(ncclxrtInvalidArgument, wrong);
+  if (rehearsing || value <= 0)
+    return ncclxrtSuccess;
+  const Shape::Slots &array = shape.slots[slots];
+  const uint64_t *first =
+      counters[comm.rank()] + array.first + runNumber % array.generations * array.count + index;
+  for (int64_t i = 0; i < count; ++i)
+    if (auto code =
+            check(comm.await(lanes[oneStream ? 0 : lane].stream, first + i, uint64_t(value))))
+      return code;
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::argument(int64_t window) {
+  if (!failure.ok())
+    return failure.code();
+  arguments.push_back(Address(address(window)));
+  return failure.code();
+}
+
+ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
+  std::vector<Address> given = std::move(arguments);
+  arguments.clear();
+  if (auto code = enter(op, lane))
+    return code;
+  if (kernel < 0 || kernel >= int64_t(kernels.size()) ||
+      int64_t(given.size()) != kernels[kernel].arguments)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("kernel {} is launched with {} arguments", kernel, given.size()));
+  if (rehearsing)
+    return ncclxrtSuccess;
+  Kernel &k = kernels[kernel];
+  std::vector<void *> parameters;
+  for (Address &a : given)
+    parameters.push_back(&a);
+  if (k.scratch) {
+    parameters.push_back(&k.scratch);
+    // One launch at a time uses it.
+    if (auto code = order(op, lane, std::exchange(k.scratchLane, lane)))
+      return code;
+  }
+  return check(comm.call(
+      comm.cuda().launch(k.function, unsigned(k.blocks), 1, 1, unsigned(k.threads), 1, 1, 0,
+                         lanes[oneStream ? 0 : lane].stream, parameters.data(), nullptr),
+      "cuLaunchKernel"));
+}

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Stage.h"
 
+#include <cstring>
 #include <mpi.h>
 #include <vector>
 
@@ -33,8 +34,7 @@ struct OpenMPI {
     return true;
   }
   float *input() { return from; }
-  /// The root of a broadcast has it already.
-  float *output() { return cell.collective == Broadcast && rank == 0 ? from : to; }
+  float *output() { return to; }
   bool meet() { return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS; }
   bool run() {
     auto n = int(cell.count);
@@ -46,8 +46,10 @@ struct OpenMPI {
     case ReduceScatter:
       return MPI_Reduce_scatter_block(from, to, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) ==
              MPI_SUCCESS;
-    case Broadcast:
-      return MPI_Bcast(output(), n, MPI_FLOAT, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
+    case Broadcast: // out of place, as everything: the root's output gets it, too
+      if (rank == 0)
+        std::memcpy(to, from, size_t(n) * sizeof(float));
+      return MPI_Bcast(to, n, MPI_FLOAT, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
     default:
       return MPI_Alltoall(from, n, MPI_FLOAT, to, n, MPI_FLOAT, MPI_COMM_WORLD) == MPI_SUCCESS;
     }

@@ -1372,3 +1372,36 @@ ctran.program @label_c4_divide grid ["x" = 4] {
   %t = ctran.sink %a holds "v" summed ["x"] by sum divide 0 after %entry on host
   ctran.return %t : !ctran.token
 }
+
+// -----
+
+ctran.program @label_c5_not_all_axes grid ["x" = 4, "y" = 2] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %a = ctran.range %w
+  // expected-error @below {{names contributors `among` ranks of the grid, each once, of what is summed along all axes}}
+  %t = ctran.sink %a holds "v" summed ["x"] among [0, 1] by sum after %entry on host
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @label_c5_twice grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %a = ctran.range %w
+  // expected-error @below {{names contributors `among` ranks of the grid, each once}}
+  %t = ctran.sink %a holds "v" summed ["x"] among [0, 3, 0] by sum after %entry on host
+  ctran.return %t : !ctran.token
+}
+
+// -----
+
+ctran.program @label_c5_no_rank grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch : memref<16xf32>
+  %a = ctran.range %w
+  // expected-error @below {{names contributors `among` ranks of the grid, each once}}
+  %t = ctran.sink %a holds "v" summed ["x"] among [0, 4] after %entry on host
+  ctran.return %t : !ctran.token
+}

@@ -97,8 +97,8 @@ ctran.program @all grid ["x" = 4, "y" = 2] rx_visible
          flops 1.0e9 bytes 4.0e6 sms 132
   // CHECK: ctran.sink %{{.+}} holds "c3" summed ["x"] by sum scale 5.000000e-01 divide 8 shared ["y"] on host
   %e0 = ctran.sink %o_x holds "c3" summed ["x"] by sum scale 5.0e-01 divide 8 shared ["y"] on host
-  // CHECK: ctran.sink %{{.+}} holds "c3" summed ["x"] by max on host
-  %e1 = ctran.sink %o_x holds "c3" summed ["x"] by max on host
+  // CHECK: ctran.sink %{{.+}} holds "c3" summed ["x", "y"] among [0, 5] by max on host
+  %e1 = ctran.sink %o_x holds "c3" summed ["x", "y"] among [0, 5] by max on host
   // CHECK: ctran.sink %{{.+}} holds "c0" after %[[K]] on host
   %e = ctran.sink %o_x holds "c0" after %k on host
   // CHECK: ctran.return %{{.+}} : !ctran.token

@@ -44,7 +44,7 @@ struct Step {
   std::optional<Box> source, dest;
   std::pair<int64_t, int64_t> on{-1, -1}; ///< block and step
   bool awaited = false;
-  Clock clock; ///< what is over when it is
+  Clock clock{}; ///< what is over when it is
 };
 
 struct ThreadBlock {
@@ -124,7 +124,6 @@ private:
 };
 
 LogicalResult Exporter::declare() {
-  auto claims = program.getCollectives().getAsRange<ctran::CollectiveAttr>();
   if (program.getCollectives().size() != 1)
     return program.emitError("carries ")
            << program.getCollectives().size() << " collectives; an MSCCL file carries one";

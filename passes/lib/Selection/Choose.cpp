@@ -10,6 +10,10 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
+static SmallVector<int64_t> firstGroup(CollectiveOpInterface op) {
+  return lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+}
+
 /// The bound of `op`, of `bytes`, for its first group.
 static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
                                                    const SelectionTarget &target) {
@@ -17,7 +21,7 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   if (!kind || op.getDataflow().counts)
     return std::nullopt;
   std::vector<unsigned> group;
-  for (int64_t rank : lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front())
+  for (int64_t rank : firstGroup(op))
     group.push_back(unsigned(rank));
   topology::BoundQuery query;
   query.collective = *kind;
@@ -33,7 +37,7 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
 /// Hosts of its first group.
 static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
   std::set<int> hosts;
-  for (int64_t rank : lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front())
+  for (int64_t rank : firstGroup(op))
     hosts.insert(target.topology->rankNode(unsigned(rank)).host);
   return int64_t(hosts.size());
 }

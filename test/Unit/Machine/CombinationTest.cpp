@@ -71,6 +71,21 @@ TEST(Combination, OfOneContributionHasNoKind) {
   expectProved(s);
 }
 
+// Of what is summed over all ranks a sink may demand some, by their numbers.
+TEST(Combination, AmongListedRanks) {
+  for (auto [among, isRight] :
+       {std::pair<std::vector<int64_t>, bool>{{2, 0, 1}, true}, {{0, 1}, false}, {{1}, false}}) {
+    Small s = small::allReduceTwoShot(3, 9);
+    for (Op &op : s.ops)
+      if (op.kind == OpKind::Sink)
+        op.label.among = among;
+    ProofResult result = proveIn(ProofMode::AllRanks, s);
+    EXPECT_EQ(result.verdict, isRight ? Verdict::Ok : Verdict::Result) << result.str();
+    EXPECT_EQ(bool(run(s)), isRight);
+    EXPECT_EQ(proveIn(ProofMode::Representative, s).verdict, Verdict::Invalid);
+  }
+}
+
 /// The own contribution goes through `steps`, one after another, each over what the step before
 /// left; with `also`, together with the other rank's input.
 Small steps(const std::vector<std::pair<Combination, bool>> &list, Combination wanted) {

@@ -233,6 +233,59 @@ TEST(Named, DestroyOrderNeverDeadlocks) {
   }
 }
 
+// Two schedules of one communicator, run in turn without a barrier, each run with data of its own;
+// one is destroyed while other ranks may still be in it, the last two in opposite orders.
+TEST(Named, PreparedSchedulesInTurnDestroyedInAnyOrder) {
+  for (const char *transport : transports) {
+    Job job;
+    job.transport = transport;
+    job.nranks = 3;
+    each(job, [](Rank &me) {
+      const int64_t n = me.nranks, chunks[] = {100, 7001, 1};
+      std::vector<ncclxrtPlan_t> plans;
+      for (int64_t chunk : chunks) {
+        PlanSpec spec;
+        spec.windows = {{"in", uint64_t(chunk), 1, ncclxrtRoleInput},
+                        {"out", uint64_t(chunk * n), 2, ncclxrtRoleOutput}};
+        spec.slots = {{"landed", n, 2, 0}};
+        me.prepare(spec);
+        plans.push_back(me.plan);
+      }
+      // An all_gather. Who overwrites an output has heard from its reader, two runs later.
+      auto gather = [&](int which, int run) {
+        const int64_t chunk = chunks[which];
+        me.plan = plans[which];
+        memset(me.buffer(0), run * 8 + me.rank, size_t(chunk));
+        me.run([&](int64_t exec) {
+          int32_t s = 0;
+          for (int64_t peer = 0; peer < n; ++peer)
+            s = copy(s, exec, 0, nic, whole(1, peer, me.rank * chunk, chunk),
+                     whole(0, -1, 0, chunk), 0, peer, me.rank);
+          s = ncclxrt_wait(s, exec, 1, host, 0, 0, n, run / 2 + 1);
+          s = ncclxrt_flush(s, exec, 2, host);
+          return ncclxrt_complete(s, exec, 3, nic);
+        });
+        const auto *out = reinterpret_cast<const uint8_t *>(me.buffer(1, run % 2));
+        for (int64_t i = 0; i < chunk * n; ++i)
+          check(out[i] == uint8_t(run * 8 + i / chunk), "run " + std::to_string(run));
+      };
+      for (int run = 0; run < 20; ++run)
+        for (int i = 0; i < 3; ++i)
+          gather((run + i) % 3, run);
+      me.plan = plans[1];
+      me.destroyPlan();
+      for (int run = 20; run < 30; ++run)
+        for (int which : {0, 2})
+          gather(which, run);
+      for (int which : {me.rank == 1 ? 2 : 0, me.rank == 1 ? 0 : 2}) {
+        me.plan = plans[which];
+        me.destroyPlan();
+      }
+      me.leave();
+    });
+  }
+}
+
 // Two communicators of one process, each with a thread of its own, on the same peers.
 TEST(Named, TwoCommunicatorsOfOneProcess) {
   for (const char *transport : transports) {

@@ -12,7 +12,8 @@ namespace mlir::ncclx {
 
 /// The grid of the program that a function becomes. It is the function's own where that names one
 /// grid and lists no groups; else the coarsest one in which axes span the groups of every collective
-/// whose groups share axes with those before it. Ranks keep their numbers.
+/// whose groups share axes with those before it, listed groups after all others. Ranks keep their
+/// numbers.
 class ProgramGrid {
 public:
   /// Fails, with an error at the collective, where collectives run on different numbers of ranks.

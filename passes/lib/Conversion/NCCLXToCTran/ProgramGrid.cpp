@@ -3,7 +3,7 @@
 // A group is a set of digits of the rank number, in mixed radix: an axis is one of them, and listed
 // groups are taken apart into such digits. Digits that begin or end at different places cut each
 // other; as long as every place divides the next, the pieces between them are the program's axes. A
-// collective whose digits would cross those before it gets none.
+// collective whose digits would cross those before it gets none; listed groups come last.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "ncclx/Conversion/ProgramGrid.h"
@@ -108,8 +108,7 @@ std::optional<Digits> digitsOf(const Named &named) {
 FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
   ProgramGrid result;
   llvm::SetVector<GridOp> grids;
-  std::set<int64_t> places;
-  bool lists = false, hasEmpty = false;
+  SmallVector<Named> spanned, listed;
   Operation *first = nullptr;
   WalkResult walked = function->walk([&](Operation *op) {
     std::optional<Named> named = groupsOf(op);
@@ -118,10 +117,7 @@ FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
     if (!first) {
       first = op;
       result.ranks = named->grid.getNumRanks();
-      places = {1, result.ranks};
     }
-    lists |= bool(named->groups);
-    grids.insert(named->grid);
     if (named->grid.getNumRanks() != result.ranks) {
       InFlightDiagnostic diag = op->emitOpError("runs on ")
                                 << named->grid.getNumRanks() << " ranks, but another collective of "
@@ -129,24 +125,30 @@ FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
       diag.attachNote(first->getLoc()) << "the other is here";
       return WalkResult::interrupt();
     }
-    std::optional<Digits> digits = digitsOf(*named);
+    grids.insert(named->grid);
+    (named->groups ? listed : spanned).push_back(*named);
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  if (grids.size() == 1 && listed.empty()) {
+    result.list = axesOfGrid(grids.front());
+    return result;
+  }
+  std::set<int64_t> places = {1, result.ranks};
+  bool hasEmpty = false;
+  for (const Named &named : llvm::concat<Named>(spanned, listed)) {
+    std::optional<Digits> digits = digitsOf(named);
     if (!digits)
-      return WalkResult::advance();
+      continue;
     std::set<int64_t> more = places;
     for (const Digit &digit : *digits)
       more.insert({digit.stride, digit.stride * digit.size});
     auto cross = [](int64_t a, int64_t b) { return b % a != 0; };
     if (std::adjacent_find(more.begin(), more.end(), cross) != more.end())
-      return WalkResult::advance();
+      continue;
     hasEmpty |= digits->empty();
     places = std::move(more);
-    return WalkResult::advance();
-  });
-  if (walked.wasInterrupted())
-    return failure();
-  if (grids.size() == 1 && !lists) {
-    result.list = axesOfGrid(grids.front());
-    return result;
   }
   auto nameOf = [&](int64_t size, int64_t stride) {
     for (GridOp grid : grids)
@@ -173,7 +175,7 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
       if (axis.size > 1 && axis.stride >= stride && axis.stride < stride * size)
         axes.push_back(i);
   };
-  // The function's own grid keeps its axes of size one.
+  // The function's own grid keeps its axes of size one, which span nothing but a group of one.
   if (!named->groups &&
       llvm::equal(list, axesOfGrid(named->grid), [](const Axis &a, const Axis &b) {
         return a.name == b.name && a.size == b.size;
@@ -181,7 +183,9 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
     for (StringRef name : named->axes.getAsValueRange<StringAttr>())
       axes.push_back(llvm::find_if(list, [&](const Axis &a) { return a.name == name; }) -
                      list.begin());
-    return axes;
+    unsigned one = axes.front();
+    llvm::erase_if(axes, [&](unsigned axis) { return list[axis].size == 1; });
+    return axes.empty() ? SmallVector<unsigned>{one} : axes;
   }
   std::optional<Digits> digits = digitsOf(*named);
   if (!digits)

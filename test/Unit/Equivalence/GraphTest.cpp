@@ -170,7 +170,7 @@ TEST(EquivalenceGraph, InFlightIntoBuffersInUse) {
 TEST(EquivalenceGraph, InParts) {
   const std::string machine =
       "machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/small-tiles.json";
-  for (int64_t n : {2, 3, 4})
+  for (int64_t n : {2, 3})
     for (const std::string &pass : {"ncclx-split-exchanges{parts=3 margin=0 " + machine + "}",
                                     "ncclx-split-sinks{piece-us=0.002 " + machine + "}"}) {
       SCOPED_TRACE(pass + " on " + std::to_string(n));

@@ -50,11 +50,31 @@ Groups Importer::groupsOf(const Instruction &op) {
   if (global)
     return readGroups(text, devices);
   bool across = kind == "all-to-all" || kind == "collective-broadcast";
-  if (channel && across)
-    return readGroups(text, partitions);
-  Groups groups = readGroups(text, replicas);
-  if (!groups.digits)
+  if (channel && across) { // of partitions, in each replica
+    Groups groups = readGroups(text, partitions);
+    GroupLists lists;
+    for (int64_t r = 0; r < replicas; ++r)
+      for (const auto &list : groups.lists) {
+        SmallVector<int64_t> &devices = lists.emplace_back();
+        for (int64_t partition : list)
+          devices.push_back(r * partitions + partition);
+      }
+    groups.lists = std::move(lists);
     return groups;
+  }
+  Groups groups = readGroups(text, replicas);
+  if (!groups.digits) { // of replicas, in each partition or over all of them
+    GroupLists lists;
+    for (int64_t p = 0; p < (channel ? 1 : partitions); ++p)
+      for (const auto &list : groups.lists) {
+        SmallVector<int64_t> &devices = lists.emplace_back();
+        for (int64_t replica : list)
+          for (int64_t q = p; q < (channel ? partitions : p + 1); ++q)
+            devices.push_back(replica * partitions + q);
+      }
+    groups.lists = std::move(lists);
+    return groups;
+  }
   for (Digit &digit : *groups.digits)
     digit.stride *= partitions;
   if (channel && partitions > 1) // all partitions of each replica
@@ -205,6 +225,7 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
 
   // Who takes part.
   SmallVector<Attribute> over;
+  ArrayAttr listed;
   int64_t members = 1;
   SmallVector<int64_t> sizes = axes.sizes();
   auto span = [&](ArrayRef<Digit> digits) {
@@ -248,9 +269,23 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
     if (groups.wrong)
       return error(op) << "replica_groups: " << groups.why;
     Axes with = axes;
-    if (!groups.digits || !with.add(*groups.digits) || with.sizes() != axes.sizes())
-      return success();
-    span(*groups.digits);
+    if (groups.digits && with.add(*groups.digits) && with.sizes() == axes.sizes()) {
+      span(*groups.digits);
+    } else {
+      // No axes span them: they are listed.
+      if (groups.digits)
+        groups.lists = listGroups(*groups.digits, devices);
+      SmallVector<Attribute> all;
+      bool equal = true;
+      for (const auto &list : groups.lists) {
+        all.push_back(b.getDenseI64ArrayAttr(list));
+        equal &= list.size() == groups.lists[0].size();
+      }
+      if (all.empty() || (!equal && kind != "all-reduce"))
+        return success();
+      listed = b.getArrayAttr(all);
+      members = groups.lists[0].size();
+    }
   }
 
   std::optional<int64_t> dim;
@@ -291,7 +326,7 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
       return success();
   }
   understood = true;
-  if (over.empty() || members == 1) {
+  if (members == 1 && !listed) {
     // Alone; a permute's device gets its own or nothing.
     if (pairsNamed(kind) && pairs.empty()) {
       understood = false;
@@ -310,7 +345,7 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
     Type element = cast<RankedTensorType>(input.getType()).getElementType();
     auto type = RankedTensorType::get(to[i]->dims, element);
     auto grid = FlatSymbolRefAttr::get(context, "devices");
-    ArrayAttr list = b.getArrayAttr(over), listed;
+    ArrayAttr list = b.getArrayAttr(over);
     StartOp starter;
     OpBuilder::InsertionGuard guard(b);
     if (start) {
@@ -337,9 +372,10 @@ LogicalResult Importer::collective(const Instruction &op, ValueRange operands,
       created = AllToAllOp::create(b, loc, Type(type), none, input, b.getI64IntegerAttr(*dim),
                                    b.getI64IntegerAttr(*dim), grid, list, listed, dest, any);
     else if (kind == "collective-broadcast")
-      created = BroadcastOp::create(b, loc, Type(type), none, input,
-                                    b.getDenseI64ArrayAttr(SmallVector<int64_t>(over.size())), grid,
-                                    list, listed, dest, any);
+      created = BroadcastOp::create(
+          b, loc, Type(type), none, input,
+          b.getDenseI64ArrayAttr(SmallVector<int64_t>(listed ? 1 : over.size())), grid, list,
+          listed, dest, any);
     else {
       // A shift of all members, where it is one.
       std::optional<int64_t> shift;

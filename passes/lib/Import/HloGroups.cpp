@@ -9,8 +9,10 @@
 
 using namespace mlir::ncclx::hlo;
 
-static Groups wrong(const std::string &what) { return {std::nullopt, what, true}; }
-static Groups misfit(const std::string &what) { return {std::nullopt, what, false}; }
+static Groups wrong(const std::string &what) { return {std::nullopt, what, true, {}}; }
+static Groups misfit(const std::string &what, GroupLists lists = {}) {
+  return {std::nullopt, what, false, std::move(lists)};
+}
 
 /// Digits of size 1 say nothing; neighbours that continue each other are one.
 static Digits simplify(const Digits &digits) {
@@ -50,7 +52,7 @@ static Groups fastest(const Digits &all, int64_t members) {
     taken.insert(taken.begin(), {digit.stride, size});
     members /= size;
   }
-  return {simplify(taken), "", false};
+  return {simplify(taken), "", false, {}};
 }
 
 /// "[2,4]<=[8]", "[2,4]<=[4,2]T(1,0)": ids of a box, transposed, row by row.
@@ -132,15 +134,15 @@ static Groups readMesh(StringRef text, int64_t ids) {
     }
     digits.push_back({stride, size});
   }
-  return {simplify(digits), "", false};
+  return {simplify(digits), "", false, {}};
 }
 
 /// "{{0,1},{2,3}}": every group is listed.
 static Groups readLists(StringRef text, int64_t ids) {
   text = text.trim().drop_front().drop_back().trim(); // the outer braces
   if (text.empty())
-    return {simplify({{1, ids}}), "", false};
-  SmallVector<SmallVector<int64_t>> groups;
+    return {simplify({{1, ids}}), "", false, {}};
+  GroupLists groups;
   while (!text.empty()) {
     size_t end = text.find('}');
     std::optional<SmallVector<int64_t>> group = text.front() == '{' && end != StringRef::npos
@@ -167,13 +169,13 @@ static Groups readLists(StringRef text, int64_t ids) {
     }
   if (count != ids)
     return misfit(llvm::formatv("{0} of {1} ids are in a group", count, ids));
-  const SmallVector<int64_t> &first = groups.front();
+  const SmallVector<int64_t> first = groups.front();
   for (const auto &group : groups) {
     if (group.size() != first.size())
-      return misfit("groups differ in size");
+      return misfit("groups differ in size", std::move(groups));
     for (size_t i = 0; i < group.size(); ++i)
       if (group[i] - group[0] != first[i] - first[0])
-        return misfit("groups are not shifted copies of each other");
+        return misfit("groups are not shifted copies of each other", std::move(groups));
   }
   // Digits of the first group, the fastest first: each runs as long as its steps are equal.
   Digits digits;
@@ -184,18 +186,36 @@ static Groups readLists(StringRef text, int64_t ids) {
            first[runs * done] - first[0] == int64_t(runs) * stride)
       ++runs;
     if (stride < 1 || runs < 2 || first.size() % (runs * done) != 0)
-      return misfit("a group's members do not run over axes");
+      return misfit("a group's members do not run over axes", std::move(groups));
     for (size_t i = 0; i < runs * done; ++i)
       if (first[i] != first[i % done] + int64_t(i / done) * stride)
-        return misfit("a group's members do not run over axes");
+        return misfit("a group's members do not run over axes", std::move(groups));
     digits.insert(digits.begin(), {stride, int64_t(runs)});
     done *= runs;
   }
   for (const auto &group : groups)
     for (const Digit &digit : digits)
       if (group[0] / digit.stride % digit.size != 0)
-        return misfit("groups do not begin at multiples of their axes");
-  return {simplify(digits), "", false};
+        return misfit("groups do not begin at multiples of their axes", std::move(groups));
+  return {simplify(digits), "", false, {}};
+}
+
+GroupLists mlir::ncclx::hlo::listGroups(llvm::ArrayRef<Digit> digits, int64_t ids) {
+  GroupLists groups;
+  for (int64_t base = 0; base < ids; ++base) {
+    if (llvm::any_of(digits, [&](Digit d) { return base / d.stride % d.size != 0; }))
+      continue;
+    SmallVector<int64_t> members = {base};
+    for (const Digit &digit : digits) {
+      SmallVector<int64_t> more;
+      for (int64_t member : members)
+        for (int64_t i = 0; i < digit.size; ++i)
+          more.push_back(member + i * digit.stride);
+      members = std::move(more);
+    }
+    groups.push_back(members);
+  }
+  return groups;
 }
 
 Groups mlir::ncclx::hlo::readGroups(StringRef text, int64_t ids) {

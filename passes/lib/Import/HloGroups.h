@@ -20,14 +20,21 @@ struct Digit {
 /// The members of a group, from its first device on; the slowest digit first.
 using Digits = SmallVector<Digit, 4>;
 
+/// Groups as the ids of their members, in member order.
+using GroupLists = std::vector<SmallVector<int64_t>>;
+
 /// What `replica_groups` says about `ids` ids: the digits of every group. Else why not; a text that
 /// is no such list is a fault of its own.
 struct Groups {
   std::optional<Digits> digits;
   std::string why;    ///< no digits: what does not fit
   bool wrong = false; ///< the text itself is not right
+  GroupLists lists;   ///< no digits: the groups, where every id is in one
 };
 Groups readGroups(StringRef text, int64_t ids);
+
+/// The groups that digits mean, by their first members.
+GroupLists listGroups(llvm::ArrayRef<Digit> digits, int64_t ids);
 
 /// The largest id that the text names, plus one; 0 where it names none.
 int64_t idsNamed(StringRef text);

@@ -85,8 +85,8 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
           emitWarning(function.getLoc()) << finding.text;
         }
       }
-      emitRemark(function.getLoc()) << diagnosis.kept << " of " << diagnosis.promised
-                            << " overlaps are as promised";
+      emitRemark(function.getLoc())
+          << diagnosis.kept << " of " << diagnosis.promised << " overlaps are as promised";
     }
     if (!any)
       fail("no function has a contract: run ncclx-overlap, or another pass that places overlaps, "

@@ -7,6 +7,7 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "FunctionProblem.h"
+#include "Parts.h"
 
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/Remarks.h"
@@ -94,26 +95,6 @@ std::optional<Cut> findCut(linalg::LinalgOp op, const overlap::CostModel &cost, 
   return best;
 }
 
-/// A part of a tensor; of a fill, a smaller fill.
-Value partOf(OpBuilder &b, Location loc, Value tensor, unsigned dim, int64_t from, int64_t size) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = size;
-  if (tensor.getDefiningOp<tensor::EmptyOp>())
-    return tensor::EmptyOp::create(b, loc, shape, type.getElementType());
-  if (auto fill = tensor.getDefiningOp<linalg::FillOp>()) {
-    Value into = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
-    return linalg::FillOp::create(b, loc, fill.getInputs()[0], into).getResult(0);
-  }
-  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes, strides;
-  offsets[dim] = b.getIndexAttr(from);
-  for (int64_t extent : shape) {
-    sizes.push_back(b.getIndexAttr(extent));
-    strides.push_back(b.getIndexAttr(1));
-  }
-  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, strides);
-}
-
 void split(linalg::LinalgOp op, const Cut &cut) {
   OpBuilder b(op);
   Location loc = op->getLoc();
@@ -126,18 +107,10 @@ void split(linalg::LinalgOp op, const Cut &cut) {
     SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       std::optional<unsigned> dim = *dimensionOf(maps[i], cut.loop);
-      operands.push_back(dim ? partOf(b, loc, operand, *dim, from, size) : operand);
+      operands.push_back(dim ? takePart(b, loc, operand, *dim, from, size) : operand);
     }
     Operation *piece = clone(b, op, operands.back().getType(), operands);
-    auto part = cast<RankedTensorType>(piece->getResult(0).getType());
-    SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes, strides;
-    offsets[outDim] = b.getIndexAttr(from);
-    for (int64_t extent : part.getShape()) {
-      sizes.push_back(b.getIndexAttr(extent));
-      strides.push_back(b.getIndexAttr(1));
-    }
-    whole =
-        tensor::InsertSliceOp::create(b, loc, piece->getResult(0), whole, offsets, sizes, strides);
+    whole = putPart(b, loc, piece->getResult(0), whole, outDim, from);
   }
   op->getResult(0).replaceAllUsesWith(whole);
   op->erase();

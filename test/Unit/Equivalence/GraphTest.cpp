@@ -165,6 +165,25 @@ TEST(EquivalenceGraph, InFlightIntoBuffersInUse) {
       {{"x", 3}});
 }
 
+// Passes that cut ops: a gather and its product, a product and its reduction in its declared order,
+// and a product that nobody needs; each in parts of unequal size.
+TEST(EquivalenceGraph, InParts) {
+  const std::string machine =
+      "machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/small-tiles.json";
+  for (int64_t n : {2, 3})
+    for (const std::string &pass : {"ncclx-split-exchanges{parts=3 margin=0 " + machine + "}",
+                                    "ncclx-split-sinks{piece-us=0.002 " + machine + "}"}) {
+      SCOPED_TRACE(pass + " on " + std::to_string(n));
+      GraphText g({{"x", n}});
+      Tensor a = g.argument({5, 16}, "f32"), w = g.argument({16, 9}, "f32");
+      Tensor c = g.matmul(g.allGather(a, 0, 5 * n, {"x"}), w);
+      Tensor d = g.matmul(c, g.argument({9, 7}, "f32"));
+      g.result(g.reduceScatter(d, 0, "sum accumulate f32 order ring", {"x"}));
+      g.result(g.matmul(g.argument({20, 16}, "f32"), w));
+      expectEqual(g, {.pipeline = pass});
+    }
+}
+
 // Chunks in any order, one twice, and the whole last; both kinds that have chunks.
 TEST(EquivalenceGraph, Chunks) {
   GraphText g({{"x", 2}, {"y", 3}});

@@ -87,6 +87,26 @@ def SplitSinks : Pass<"ncclx-split-sinks", "::mlir::ModuleOp"> {
   ];
 }
 
+def SplitExchanges : Pass<"ncclx-split-exchanges", "::mlir::ModuleOp"> {
+  let summary = "Cut a gather and its product, or a product and its reduction, into parts that overlap";
+  let description = [{
+    A gather in front of a product is cut within each member's shard, a product in front of a reduce_scatter in its
+    columns: every part is a native collective over all links, and every element keeps its bits. Never across a
+    sum, of uneven shards, or where somebody else needs the whole; and not where the model gains less than the
+    margin. Run ncclx-overlap behind it, which starts the parts.
+
+    Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
+    After: `%f0 = ncclx.all_gather %a.rows0; %c0 = linalg.matmul ins(%f0, %w); ...; %c = insert %c0, %c1, ...`
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"parts", "parts", "unsigned", "0", "Parts; 0: the best of 2 to 8 by the model">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of a collective's time that the parts must gain at least">
+  ];
+}
+
 def Diagnose : Pass<"ncclx-diagnose", "::mlir::ModuleOp"> {
   let summary = "Hold a measured timeline against what the schedule promises";
   let description = [{

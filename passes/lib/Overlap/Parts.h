@@ -1,0 +1,17 @@
+//===- Parts.h - Parts of tensors -----------------------------------------------*- C++ -*-===//
+#ifndef NCCLX_LIB_OVERLAP_PARTS_H
+#define NCCLX_LIB_OVERLAP_PARTS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace mlir::ncclx {
+
+/// Indices [from, from + size) of one dimension. Of a fill or an empty tensor: a smaller one.
+Value takePart(OpBuilder &b, Location loc, Value tensor, unsigned dim, int64_t from, int64_t size);
+
+/// `whole` with `part` at `from` of one dimension.
+Value putPart(OpBuilder &b, Location loc, Value part, Value whole, unsigned dim, int64_t from);
+
+} // namespace mlir::ncclx
+#endif // NCCLX_LIB_OVERLAP_PARTS_H

@@ -91,8 +91,6 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   case Algorithm::Trees: {
     if (flow.route != Route::All || flow.counts || (flow.inCut && flow.outCut))
       return llvm::formatv("there are no trees for {0}", op->getName().stripDialect()).str();
-    if (axes == 0)
-      return "no axes span its group";
     int64_t members = getGroupSize(op);
     if (members != lookupGrid(op).getNumRanks())
       return llvm::formatv("it is for groups of all ranks, not of {0} of {1}", members,

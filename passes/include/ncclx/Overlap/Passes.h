@@ -9,9 +9,9 @@
 
 namespace mlir::ncclx {
 
-/// What a scheduled block's op carries, for ncclx-diagnose: its ops in the order of issue, each with
-/// `name`, `kind` and `us` alone, and of a collective `hidden_us` and `beside`, the places in the
-/// list of the kernels beside it.
+/// What a scheduled block's op carries, for ncclx-diagnose: its ops in the order of issue, each
+/// with `name`, `kind` and `us` alone, and of a collective `hidden_us` and `beside`, the places in
+/// the list of the kernels beside it.
 inline constexpr llvm::StringLiteral kContractAttrName = "ncclx.contract";
 
 #define GEN_PASS_DECL

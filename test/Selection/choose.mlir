@@ -11,13 +11,13 @@
 
 ncclx.grid @g ["tp" = 8]
 func.func @f(%a: tensor<8xf32>, %b: tensor<8xbf16>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
-  // A small one is fastest in few rounds.
+  // A small one is fastest with few steps.
   // REMARK: AlgorithmChosen
-  // REMARK-SAME: bruck for all_reduce, fastest by prediction; direct {{[0-9.]+}} us; ring {{[0-9.]+}} us; bruck {{[0-9.]+}} us; binomial refused: all_reduce has no root; eager {{[0-9.]+}} us; trees {{[0-9.]+}} us; bound {{[0-9.]+}} us by latency, ratio {{[0-9.]+}}
-  // CHECK: ncclx.all_reduce %{{.+}} sum accumulate f32 order tree over @g["tp"] algorithm bruck
+  // REMARK-SAME: trees for all_reduce, fastest by prediction; direct {{[0-9.]+}} us; ring {{[0-9.]+}} us; bruck {{[0-9.]+}} us; binomial refused: all_reduce has no root; eager {{[0-9.]+}} us; trees {{[0-9.]+}} us; bound {{[0-9.]+}} us by latency, ratio {{[0-9.]+}}
+  // CHECK: ncclx.all_reduce %{{.+}} sum accumulate f32 order any over @g["tp"] algorithm trees
   %r = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<8xf32> -> tensor<8xf32>
-  // REMARK: direct for all_reduce, fastest by prediction; direct {{[0-9.]+}} us; ring refused: a ring accumulates in the element type
-  // CHECK: ncclx.all_reduce {{.*}} order rank over @g["tp"] algorithm direct
+  // REMARK: eager for all_reduce, fastest by prediction; direct {{[0-9.]+}} us; ring refused: a ring accumulates in the element type
+  // CHECK: ncclx.all_reduce {{.*}} order rank over @g["tp"] algorithm eager
   %s = ncclx.all_reduce %b sum accumulate f32 order any over @g["tp"] : tensor<8xbf16> -> tensor<8xbf16>
   // REMARK: ring for all_reduce, fastest by prediction; direct refused: it reduces in rank order, not in ring order; ring {{[0-9.]+}} us
   // CHECK: ncclx.all_reduce {{.*}} order ring over @g["tp"] algorithm ring

@@ -140,8 +140,11 @@ ncclxrtResult_t ncclxrtPlanPrepare(ncclxrtComm_t comm, const ncclxrtPlanDesc_t *
   return withComm(comm, [&]() -> Status {
     if (!plan)
       return error(ncclxrtInvalidArgument, "PlanPrepare: the out-parameter is null");
-    if (comm->failure() != ncclxrtSuccess)
+    if (comm->failure() != ncclxrtSuccess) {
+      comm->addPlace(fmt::format("rank {} came to prepare plan '{}'", comm->rank(),
+                                 desc && desc->name ? desc->name : ""));
       return comm->failureStatus();
+    }
     auto handle = std::make_unique<ncclxrtPlan>();
     if (Status s = Plan::prepare(*comm, desc, handle->plan); !s.ok())
       return s;

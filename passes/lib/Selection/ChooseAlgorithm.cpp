@@ -125,7 +125,12 @@ struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
   void runOnOperation() override {
     FailureOr<OwnedTarget> target =
         readTarget(getOperation(), "ncclx-choose-algorithm", topologyFile, loadStore, ruleFile);
-    if (failed(target) || failed(chooseAlgorithms(getOperation(), target->get())))
+    if (failed(target))
+      return signalPassFailure();
+    // Their lowering packs them, too, and finds the topology in the module alone.
+    if (!getOperation()->hasAttr(NCCLXDialect::getTopologyAttrName()))
+      target->trees.reset();
+    if (failed(chooseAlgorithms(getOperation(), target->get())))
       signalPassFailure();
   }
 };

@@ -10,7 +10,8 @@ def ChooseAlgorithm : Pass<"ncclx-choose-algorithm", "::mlir::ModuleOp"> {
     A collective that names an algorithm keeps it. For any other, each algorithm that can carry it is
     written out and simulated alone on the topology. The first rule of the rule file (Rules.h says how
     one looks) that matches is taken, else the fastest; a remark gives the times and the lower bound.
-    Reductions whose order is `any` get the order of their algorithm.
+    Reductions whose order is `any` get the order of their algorithm. Trees, whose lowering needs the
+    topology too, are considered where the module has it.
 
     Before: `%r = ncclx.all_gather %a dim 0 over @g["tp"] : ...`
     After:  `%r = ncclx.all_gather %a dim 0 over @g["tp"] algorithm direct : ...`

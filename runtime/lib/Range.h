@@ -59,7 +59,7 @@ private:
 /// The byte stream of src into that of dst; both have the same total.
 inline void copyRange(std::byte *dstBase, const Range &dst, const std::byte *srcBase,
                       const Range &src) {
-  if (dst.rows == 1 && src.rows == 1) { // most are
+  if (dst.rows == 1 && src.rows == 1 && dst.rowBytes > 0) { // most are
     std::memmove(dstBase + dst.offset, srcBase + src.offset, size_t(dst.rowBytes));
     return;
   }

@@ -223,6 +223,7 @@ Status Comm::remember(Status status) {
 
 std::string Comm::lastError() {
   std::lock_guard lock(mutex);
+  placed |= failing; // what has been told stays as it is
   return failing ? failureText : softText;
 }
 

@@ -49,11 +49,7 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
   if (!resolvePeer(where.peer, rank))
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
                                                     where.peer, comm.nranks()));
-  // Most ranges are one row.
-  if (where.window >= 0 && where.window < int64_t(shape.windows.size()) && where.rows == 1 &&
-      moved == 0 && unit == 1 && where.offset >= 0 && where.stride >= 0 && where.rowBytes > 0 &&
-      where.offset <= shape.windows[where.window].bytes &&
-      where.rowBytes <= shape.windows[where.window].bytes - where.offset) {
+  if (moved == 0 && unit == 1 && shape.isRow(where)) {
     range = {windowAt[size_t(where.window)] + where.offset, 1, where.stride, where.rowBytes};
     return ncclxrtSuccess;
   }

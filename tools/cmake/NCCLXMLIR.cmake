@@ -125,8 +125,9 @@ endfunction()
 
 # ncclx_add_unittest(NAME SOURCES... [LINK libs] [PLAIN] [SANITIZER] [SLOW filter])
 #
-# A GoogleTest program, one ctest a case. PLAIN: knows no MLIR. SANITIZER: test/run builds and runs it under sanitizers,
-# too. SLOW: cases that match the GoogleTest filter are left out of `test/run --quick`.
+# A GoogleTest program, one ctest a case. PLAIN: knows no MLIR. SANITIZER: of those that test/run runs
+# under sanitizers, too, where it builds them (test/run names them). SLOW: cases that match the
+# GoogleTest filter are left out of `test/run --quick`.
 function(ncclx_add_unittest name)
   cmake_parse_arguments(A "PLAIN;SANITIZER" "SLOW" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${A_SOURCES})

@@ -1,6 +1,7 @@
 # Headers that are compiled once: of what LLVM, MLIR and the standard library give, never our own, so
 # that no change of ours compiles everything anew. Of two kinds: `plain` for what knows no MLIR, `mlir`.
-# NCCLX_PRECOMPILE=OFF compiles each file from its own includes alone (debug and sanitized builds do).
+# They hide what a file forgets to include: NCCLX_PRECOMPILE=OFF compiles each from its own includes
+# alone.
 option(NCCLX_PRECOMPILE "Compile the headers of LLVM and MLIR once" ON)
 
 function(_ncclx_precompiled kind)
@@ -12,7 +13,7 @@ function(_ncclx_precompiled kind)
   target_precompile_headers(${target} PRIVATE ${ARGN})
   # ccache (CCACHE_PCH_EXTSUM) takes what is in the .sum for the contents: build folders share objects.
   get_target_property(options ncclx_options INTERFACE_COMPILE_OPTIONS)
-  string(SHA256 sum "${CMAKE_CXX_COMPILER_VERSION} ${MLIR_VERSION} ${LLVM_PACKAGE_VERSION} ${options} ${ARGN}")
+  string(SHA256 sum "${CMAKE_CXX_COMPILER_VERSION} ${MLIR_VERSION} ${LLVM_PACKAGE_VERSION} ${fmt_VERSION} ${options} ${ARGN}")
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.pch.sum"
     CONTENT "${sum}\n")
 endfunction()

@@ -46,7 +46,7 @@ Groups Importer::groupsOf(const Instruction &op) {
   bool channel = op.find("channel_id").has_value();
   bool global = op.find("use_global_device_ids").value_or("false") == "true";
   if (global && !channel)
-    return {std::nullopt, "global device ids need a channel_id", true};
+    return {std::nullopt, "global device ids need a channel_id", true, {}};
   if (global)
     return readGroups(text, devices);
   bool across = kind == "all-to-all" || kind == "collective-broadcast";

@@ -92,6 +92,8 @@ private:
   std::optional<int64_t> tripCount(const Scope &scope, const Instruction &op,
                                    const Computation &condition, const Computation &body);
   LogicalResult customCall(Scope &scope, const Instruction &op, SmallVector<Value> &results);
+  /// Of the arrays that a shape is made of.
+  SmallVector<Type> typesOf(const Shape &shape);
   LogicalResult known(const Instruction &op, StringRef name, ValueRange operands, double flops,
                       SmallVector<Value> &results);
   /// What is not understood, counted.

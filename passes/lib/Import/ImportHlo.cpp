@@ -9,6 +9,7 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -97,17 +98,19 @@ func::FuncOp Importer::kernel(StringRef name, TypeRange operands, TypeRange resu
   return function;
 }
 
+SmallVector<Type> Importer::typesOf(const Shape &shape) {
+  SmallVector<Type> types;
+  if (shape.array())
+    types.push_back(typeOf(shape, context));
+  for (const Shape &part : shape.parts)
+    llvm::append_range(types, typesOf(part));
+  return types;
+}
+
 LogicalResult Importer::known(const Instruction &op, StringRef name, ValueRange operands,
                               double flops, SmallVector<Value> &results) {
-  SmallVector<Type> types;
+  SmallVector<Type> types = typesOf(op.shape);
   int64_t bytes = op.shape.bytes();
-  std::function<void(const Shape &)> collect = [&](const Shape &shape) {
-    if (shape.array())
-      types.push_back(typeOf(shape, context));
-    for (const Shape &part : shape.parts)
-      collect(part);
-  };
-  collect(op.shape);
   for (Value operand : operands) {
     auto type = cast<RankedTensorType>(operand.getType());
     Type element = type.getElementType();
@@ -137,14 +140,7 @@ LogicalResult Importer::opaque(const Instruction &op, StringRef name, ValueRange
   if (!effects && op.shape.leaves() > 0)
     return known(op, name, operands, flops, results);
   report.flops += flops * times;
-  SmallVector<Type> types;
-  std::function<void(const Shape &)> collect = [&](const Shape &shape) {
-    if (shape.array())
-      types.push_back(typeOf(shape, context));
-    for (const Shape &part : shape.parts)
-      collect(part);
-  };
-  collect(op.shape);
+  SmallVector<Type> types = typesOf(op.shape);
   auto call = func::CallOp::create(b, at(op), kernel(name, operands.getTypes(), types), operands);
   results.assign(call.getResults().begin(), call.getResults().end());
   return success();
@@ -423,14 +419,7 @@ LogicalResult Importer::conditional(Scope &scope, const Instruction &op,
         !(branch->instructions[branch->parameters[0]].shape == shapeOf(scope, op, i + 1)))
       return error(op) << "branch '" << branch->name << "' has other shapes";
   Location loc = at(op);
-  SmallVector<Type> types;
-  std::function<void(const Shape &)> collect = [&](const Shape &shape) {
-    if (shape.array())
-      types.push_back(typeOf(shape, context));
-    for (const Shape &part : shape.parts)
-      collect(part);
-  };
-  collect(op.shape);
+  SmallVector<Type> types = typesOf(op.shape);
   OpBuilder::InsertionGuard guard(b);
   auto fill = [&](Region &region, size_t i) -> LogicalResult {
     if (region.empty())
@@ -634,14 +623,8 @@ OwningOpRef<ModuleOp> Importer::run() {
   if (failed(findGrid()))
     return {};
   SmallVector<Type> types;
-  std::function<void(const Shape &)> collect = [&](const Shape &shape) {
-    if (shape.array())
-      types.push_back(typeOf(shape, context));
-    for (const Shape &part : shape.parts)
-      collect(part);
-  };
   for (unsigned parameter : entry.parameters)
-    collect(entry.instructions[parameter].shape);
+    llvm::append_range(types, typesOf(entry.instructions[parameter].shape));
   // The number of a device differs between ranks: it comes from outside.
   SmallVector<StringRef> ids;
   for (StringRef id : {"partition-id", "replica-id"})

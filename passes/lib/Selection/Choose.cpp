@@ -1,6 +1,5 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/Selection/Selection.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -52,12 +51,8 @@ static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) 
   return int64_t(hosts.size());
 }
 
-FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, const SelectionTarget &target,
-                                      std::optional<int64_t> bytes) {
-  FailureOr<ProgramGrid> grid = ProgramGrid::of(op->getParentOfType<FunctionOpInterface>());
-  if (failed(grid))
-    return failure();
-  size_t axes = grid->axesOf(op).size();
+FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
+                                      const SelectionTarget &target, std::optional<int64_t> bytes) {
   Choice choice;
   choice.bytes = bytes.value_or(op.getPayloadBytes());
   std::optional<Algorithm> fastest;

@@ -91,7 +91,7 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
     std::string key = timingKey(op) + std::to_string(axes);
     auto it = known.find(key);
     if (it == known.end()) {
-      FailureOr<Choice> found = choose(op, target);
+      FailureOr<Choice> found = choose(op, axes, target);
       if (failed(found))
         return WalkResult::interrupt();
       it = known.insert({key, std::move(*found)}).first;

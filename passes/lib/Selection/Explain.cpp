@@ -1,6 +1,8 @@
 //===- Explain.cpp - What would run, why, and how far from the bound ----------------------===//
 #include "ReadTarget.h"
 
+#include "ncclx/Conversion/ProgramGrid.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
@@ -35,9 +37,20 @@ static std::string ratio(double seconds, double of) {
   return of > 0 ? llvm::formatv("{0:F3}", seconds / of).str() : "-";
 }
 
+/// Axes of its program that span the groups of `op`.
+static FailureOr<size_t> axesOf(CollectiveOpInterface op) {
+  FailureOr<ProgramGrid> grid = ProgramGrid::of(op->getParentOfType<FunctionOpInterface>());
+  if (failed(grid))
+    return failure();
+  return grid->axesOf(op).size();
+}
+
 LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarget &target,
                                    llvm::raw_ostream &os) {
-  FailureOr<Choice> found = choose(op, target);
+  FailureOr<size_t> axes = axesOf(op);
+  if (failed(axes))
+    return failure();
+  FailureOr<Choice> found = choose(op, *axes, target);
   if (failed(found))
     return failure();
   const Choice &choice = *found;
@@ -87,19 +100,23 @@ LogicalResult mlir::ncclx::printSelector(CollectiveOpInterface op, const Selecti
                                          int64_t least, int64_t most, llvm::raw_ostream &os) {
   if (op.getDataflow().counts)
     return op->emitOpError("has counts of its own, and no table by size");
+  FailureOr<size_t> axes = axesOf(op);
+  if (failed(axes))
+    return failure();
   std::vector<Choice> rows;
   auto same = [](const Choice &a, const Choice &b) {
     return a.algorithm == b.algorithm && a.reason == b.reason;
   };
   auto add = [&](int64_t bytes) -> LogicalResult {
-    FailureOr<Choice> next = choose(op, target, bytes);
+    FailureOr<Choice> next = choose(op, *axes, target, bytes);
     if (failed(next))
       return failure();
     // Where the choice changes, the place is looked for between the two sizes.
     if (!rows.empty() && !same(rows.back(), *next)) {
       Choice low = rows.back(), high = *next;
       while (high.bytes - low.bytes > std::max<int64_t>(1, low.bytes / 32)) {
-        FailureOr<Choice> middle = choose(op, target, low.bytes + (high.bytes - low.bytes) / 2);
+        FailureOr<Choice> middle =
+            choose(op, *axes, target, low.bytes + (high.bytes - low.bytes) / 2);
         if (failed(middle))
           return failure();
         (same(*middle, low) ? low : high) = *middle;

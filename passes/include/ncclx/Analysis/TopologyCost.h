@@ -17,10 +17,11 @@ struct LaneCosts {
   double issue = 0;  ///< the issuer's time for each op
   /// A signal's further way to a process, for each other one that shares its core.
   double handover = 0;
-  /// GPUs driven by stream memory operations; the sum of a copy and its flag is a measured figure, its
-  /// division is assumed (TopologyCost.cpp).
+  /// GPUs driven by stream memory operations; the sum of a copy and its flag is a measured figure,
+  /// its division is assumed (TopologyCost.cpp).
   static LaneCosts gpu();
-  /// Processes of one machine: calls of the runtime, measured; the flight of a signal is the topology's
+  /// Processes of one machine: calls of the runtime, their sums measured, the division assumed
+  /// (TopologyCost.cpp); the flight of a signal is the topology's
   /// latency.
   static LaneCosts host();
 };

@@ -58,9 +58,10 @@ struct Choice {
 };
 
 /// Decides by the op's own attribute, else by the first rule that matches and can be followed, else
-/// by predicted time. `bytes` as in timeAlone. Fails, with an error at the op, where a candidate
+/// by predicted time. `axes`: how many of its program span its groups (ProgramGrid). `bytes` as in
+/// timeAlone. Fails, with an error at the op, where a candidate
 /// cannot be timed, or the attribute asks for what cannot be.
-FailureOr<Choice> choose(CollectiveOpInterface op, const SelectionTarget &target,
+FailureOr<Choice> choose(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
                          std::optional<int64_t> bytes = std::nullopt);
 
 /// Gives every collective that names no algorithm the one that `choose` says, and every

@@ -23,7 +23,7 @@ struct CollectiveSpec {
   std::string name;           ///< "c0": prefix of windows, slots and of the value's name
   SmallVector<unsigned> axes; ///< the group: ranks that agree on all other axes, row-major
   SmallVector<SmallVector<int64_t>> groups; ///< or all groups, by rank, where no axes span them
-  Value in, out;              ///< whole windows; the same value when in place
+  Value in, out;                            ///< whole windows; the same value when in place
   MemRefType inType, outType;
   int64_t root = 0;  ///< the root's number in the group
   int64_t shift = 0; ///< permute: data moves from x to x + shift along axes[0]
@@ -99,6 +99,8 @@ int64_t pieceCapacity(MemRefType type, std::optional<int64_t> dim, int64_t membe
                       int64_t granule);
 /// Granule of the cuts of a flat tensor: 16 bytes, the widest vector access.
 int64_t flatGranule(MemRefType type);
+/// A dimension of one for each place along each axis.
+SmallVector<DimAttr> boundDims(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 /// The dimensions that cut `extent` among the members, row-major, as chunks of ceil(extent / n).
 SmallVector<DimAttr> chunkDims(ScheduleBuilder &s, ArrayRef<unsigned> axes, int64_t extent);
 SmallVector<Value> ownPoint(ScheduleBuilder &s, ArrayRef<unsigned> axes);

@@ -33,9 +33,7 @@ struct Exchange {
 
 Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, const Boxes &boxes,
                   ValueRange inReady, ValueRange outFree) {
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : axes)
-    dims.push_back(s.boundDim(axis));
+  SmallVector<DimAttr> dims = boundDims(s, axes);
   Value rtr = s.slots((name + ".ready").str(), dims, 1);
   Value data = s.slots((name + ".data").str(), dims, 1);
   Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, Value()};
@@ -92,10 +90,7 @@ Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value
 
 Value ctran::emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes,
                          ValueRange before) {
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : axes)
-    dims.push_back(s.boundDim(axis));
-  Value here = s.slots(name, dims, 1);
+  Value here = s.slots(name, boundDims(s, axes), 1);
   Value told = s.forEachPeer(axes, before.front(), [&](const Point &peer, Value) {
     return s.signal(s.slot(s.at(here, peer), ownPoint(s, axes)), before, s.controlLane(), "here");
   });

@@ -22,13 +22,6 @@ static int64_t depthFor(MemRefType type) {
   return std::clamp<int64_t>((int64_t(1) << 16) / std::max<int64_t>(bytes, 1), 2, 64);
 }
 
-static SmallVector<DimAttr> boundDims(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : axes)
-    dims.push_back(s.boundDim(axis));
-  return dims;
-}
-
 static InFlight eagerFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Views v = makeViews(s, c);
   Members members(s, c.axes);

@@ -39,10 +39,8 @@ static InFlight directFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Views v = makeViews(s, c);
   Members members(s, c.axes);
   Value isRoot = s.equal(members.own(), s.constant(c.root));
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : c.axes)
-    dims.push_back(s.boundDim(axis));
-  Value rtr = s.slots(c.name + ".ready", dims, 1), data = s.slots(c.name + ".data", {}, 1);
+  Value rtr = s.slots(c.name + ".ready", boundDims(s, c.axes), 1),
+        data = s.slots(c.name + ".data", {}, 1);
   Value start = sourceRooted(s, c, v, members);
   Value atRoot = members.at(rtr, s.constant(c.root));
   InFlight flight;
@@ -77,10 +75,8 @@ static InFlight directToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Views v = makeViews(s, c);
   Members members(s, c.axes);
   Value isRoot = s.equal(members.own(), s.constant(c.root));
-  SmallVector<DimAttr> dims;
-  for (unsigned axis : c.axes)
-    dims.push_back(s.boundDim(axis));
-  Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", dims, 1);
+  Value rtr = s.slots(c.name + ".ready", {}, 1),
+        data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
   Value start = sourceRooted(s, c, v, members);
   // What is combined arrives beside each other, in the order of the members.
   Value parts;

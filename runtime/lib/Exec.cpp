@@ -11,6 +11,16 @@
 
 using namespace ncclxrt;
 
+/// Asks for the line of memory that a store is going to: stores to what others have read leave in
+/// order, each when its line has come.
+static inline void prepareStore(const void *line) {
+#if defined(__x86_64__) // without -mprfchw the builtin asks for a line to read
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char *>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// A failure whose sentence nobody makes until it is needed.
 template <typename Text>
 [[gnu::cold, gnu::noinline]] ncclxrtResult_t Plan::refuse(ncclxrtResult_t code, Text text) {
@@ -98,7 +108,7 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
   if (Segment *peer = peers[size_t(rank)].get()) {
     const SlotsNow &now = this->slots[size_t(slots)];
     if (now.isOnlyOurs) {
-      __builtin_prefetch(&peer->slot(slot - now.at + now.next()), 1);
+      prepareStore(&peer->slot(slot - now.at + now.next()));
       peer->set(slot, sent.next(rank, slot));
     } else
       peer->raise(slot);
@@ -140,7 +150,7 @@ void Plan::traceEnd(int64_t event) {
       std::byte *to = peers[size_t(dstRank)]->base() + dst.offset;
       const std::byte *from = peers[size_t(srcRank)]->base() + src.offset;
       const WindowNow &target = windows[size_t(dst.window)], &source = windows[size_t(src.window)];
-      __builtin_prefetch(to + target.next(), 1); // a store is done when its line has come
+      prepareStore(to + target.next());
       std::memmove(to + target.at, from + source.at, size_t(dst.rowBytes));
       return notifies ? raise(notifyRank, notifySlots, slots[size_t(notifySlots)].at + notifyIndex)
                       : ncclxrtSuccess;

@@ -6,6 +6,7 @@
 // RUN: %python %S/Inputs/make-trace.py late > %t.late.json
 // RUN: ncclx-opt %t.mlir --ncclx-diagnose=trace=%t.late.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: not ncclx-opt %t.mlir --ncclx-diagnose="trace=%t.late.json require-overlap" 2>&1 | FileCheck %s --check-prefix=REQUIRED
+// RUN: not ncclx-opt %t.mlir --ncclx-diagnose --trace=%t.late.json --require-overlap 2>&1 | FileCheck %s --check-prefix=REQUIRED
 // RUN: %python %S/Inputs/make-trace.py slow > %t.slow.json
 // RUN: ncclx-opt %t.mlir --ncclx-diagnose=trace=%t.slow.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=SLOW
 // RUN: %python %S/Inputs/make-trace.py kineto > %t.kineto.json

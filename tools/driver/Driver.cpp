@@ -321,7 +321,7 @@ PlanDescription::PlanDescription(const HostPlan &plan, size_t traceCapacity) {
   for (const HostPlan::Window &w : plan.windows)
     windows.push_back({w.name.c_str(), w.bytes, w.generations, roleOf(w.role)});
   for (const HostPlan::Slots &s : plan.slots)
-    slots.push_back({s.name.c_str(), s.count, s.generations, 0});
+    slots.push_back({s.name.c_str(), s.count, s.generations, int32_t(s.writers)});
   for (const HostPlan::Lane &l : plan.lanes)
     lanes.push_back({l.name.c_str(), laneKindOf(l.kind), l.index});
   for (const HostPlan::Op &o : plan.ops)

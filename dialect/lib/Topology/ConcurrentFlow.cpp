@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ConcurrentFlow.h"
+#include "Contract.h"
 #include "InteriorPoint.h"
 #include "LinearProgram.h"
 #include <algorithm>
@@ -56,9 +57,12 @@ int64_t shortDenominator(double value) {
 }
 
 /// Linear programs of small whole numbers have answers of short fractions: finds them, else cuts
-/// off behind 30 binary places. Negative noise becomes zero.
+/// off behind 30 binary places, or fewer of large numbers. Negative noise becomes zero.
 Fractions toFractions(llvm::ArrayRef<double> values) {
-  constexpr int64_t most = int64_t(1) << 30;
+  int64_t most = int64_t(1) << 30;
+  for (double value : values)
+    while (most > 1 && value * double(most) > 0x1p62)
+      most /= 2;
   Fractions result;
   int64_t common = 1;
   double last = 0;
@@ -319,12 +323,21 @@ std::optional<ConcurrentFlow> Router::bySearch() const {
   return result;
 }
 
-std::optional<ConcurrentFlow> topology::concurrentFlow(const FlowGraph &graph,
+std::optional<ConcurrentFlow> topology::concurrentFlow(const FlowGraph &whole,
                                                        llvm::ArrayRef<Demand> demands) {
-  Router router(graph, demands);
-  if (std::optional<ConcurrentFlow> flow = router.byProgram())
-    return flow;
-  if (std::optional<ConcurrentFlow> flow = router.byInteriorPoint())
-    return flow;
-  return router.bySearch();
+  Contraction small = contract(whole, demands);
+  Router router(small.graph, small.demands);
+  std::optional<ConcurrentFlow> flow = router.byProgram();
+  if (!flow)
+    flow = router.byInteriorPoint();
+  if (!flow)
+    flow = router.bySearch();
+  if (!flow)
+    return std::nullopt;
+  // The narrowest of a chain has its length, the others have none.
+  std::vector<int64_t> lengths(whole.arcs.size(), 0);
+  for (size_t a = 0; a < flow->lengths.size(); ++a)
+    lengths[small.narrowest[a]] = flow->lengths[a];
+  flow->lengths = std::move(lengths);
+  return flow;
 }

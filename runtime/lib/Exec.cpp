@@ -7,6 +7,8 @@
 #include "Plan.h"
 #include "Reduce.h"
 
+#include <cstring>
+
 using namespace ncclxrt;
 
 ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
@@ -238,6 +240,36 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
   }
   traceEnd(event);
   return comm.failure(); // an abort satisfies every wait
+}
+
+ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                            int64_t max) {
+  Range range;
+  int rank;
+  counted = 0;
+  if (auto code = enter(op, lane))
+    return code;
+  if (bytes != sizeof(int32_t) && bytes != sizeof(int64_t))
+    return fail(ncclxrtInvalidArgument, fmt::format("a size of {} bytes, expected 4 or 8", bytes));
+  if (auto code =
+          resolve("the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, range, rank))
+    return code;
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  const char *at = reinterpret_cast<const char *>(own->base()) + range.offset;
+  int64_t value;
+  if (int32_t narrow; bytes == sizeof(narrow)) {
+    std::memcpy(&narrow, at, sizeof(narrow));
+    value = narrow;
+  } else {
+    std::memcpy(&value, at, sizeof(value));
+  }
+  traceEnd(event);
+  if (value < 0 || value > max)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("the size at byte {} of window '{}' is {}, expected 0 to {}", offset,
+                            shape.windows[size_t(window)].name, value, max));
+  counted = value;
+  return ncclxrtSuccess;
 }
 
 ncclxrtResult_t Plan::flush(int64_t op, int64_t lane) {

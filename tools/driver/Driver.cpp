@@ -256,6 +256,8 @@ LogicalResult Compilation::generate() {
   NCCLX_SYMBOL(ncclxrt_reduce);
   NCCLX_SYMBOL(ncclxrt_signal);
   NCCLX_SYMBOL(ncclxrt_wait);
+  NCCLX_SYMBOL(ncclxrt_count);
+  NCCLX_SYMBOL(ncclxrt_size);
   NCCLX_SYMBOL(ncclxrt_flush);
   NCCLX_SYMBOL(ncclxrt_complete);
   NCCLX_SYMBOL(ncclxrt_compute_begin);

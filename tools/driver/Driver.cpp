@@ -134,6 +134,11 @@ static void dropSchedules(ModuleOp graph) {
 LogicalResult Compilation::choose() {
   if (written)
     return success();
+  if (oneKernel)
+    graphModule->walk([](CollectiveOpInterface op) {
+      if (!op.getAlgorithm() && !getSchedule(op))
+        op.setAlgorithm(Algorithm::Eager);
+    });
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
@@ -179,6 +184,7 @@ LogicalResult Compilation::lower() {
     buildBufferizePipeline(pm);
     ConvertNCCLXToCTranOptions options;
     options.loadStore = target.loadStore;
+    options.oneKernel = oneKernel;
     pm.addPass(createConvertNCCLXToCTran(options));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());

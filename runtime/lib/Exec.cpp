@@ -8,6 +8,7 @@
 #include "Reduce.h"
 
 #include <bit>
+#include <cstring>
 
 using namespace ncclxrt;
 
@@ -313,6 +314,36 @@ ncclxrtResult_t Plan::await(int64_t slots, int64_t index, int64_t first, int64_t
   return ncclxrtSuccess;
 }
 
+ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                            int64_t max) {
+  Range range;
+  int rank;
+  counted = 0;
+  if (auto code = enter(op, lane))
+    return code;
+  if (bytes != sizeof(int32_t) && bytes != sizeof(int64_t))
+    return fail(ncclxrtInvalidArgument, fmt::format("a size of {} bytes, expected 4 or 8", bytes));
+  if (auto code =
+          resolve("the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, range, rank))
+    return code;
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  const char *at = reinterpret_cast<const char *>(own->base()) + range.offset;
+  int64_t value;
+  if (int32_t narrow; bytes == sizeof(narrow)) {
+    std::memcpy(&narrow, at, sizeof(narrow));
+    value = narrow;
+  } else {
+    std::memcpy(&value, at, sizeof(value));
+  }
+  traceEnd(event);
+  if (value < 0 || value > max)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("the size at byte {} of window '{}' is {}, expected 0 to {}", offset,
+                            shape.windows[size_t(window)].name, value, max));
+  counted = value;
+  return ncclxrtSuccess;
+}
+
 ncclxrtResult_t Plan::flush(int64_t op, int64_t lane) {
   // On shm a signal's acquire, on tcp the progress thread's store before the signal, has made
   // everything visible.
@@ -433,6 +464,17 @@ int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane, int
                      int64_t index, int64_t count, int64_t value) {
   return call(status, exec,
               [&](Plan &plan) { return plan.wait(op, lane, slots, index, count, value); });
+}
+
+int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                      int64_t offset, int64_t bytes, int64_t max) {
+  return call(status, exec,
+              [&](Plan &plan) { return plan.count(op, lane, window, offset, bytes, max); });
+}
+
+int64_t ncclxrt_size(int64_t exec) {
+  Plan *plan = running(exec);
+  return plan ? plan->size() : 0;
 }
 
 int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {

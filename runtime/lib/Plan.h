@@ -55,6 +55,10 @@ public:
   ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
   ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                        int64_t value);
+  ncclxrtResult_t count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                        int64_t max);
+  /// What the last count has read.
+  int64_t size() const { return counted; }
   ncclxrtResult_t flush(int64_t op, int64_t lane);
   ncclxrtResult_t complete(int64_t op, int64_t lane);
   ncclxrtResult_t computeBegin(int64_t op, int64_t lane);
@@ -129,6 +133,7 @@ private:
   int64_t runNumber = -1, step = 0, currentOp = -1;
   int64_t computeEvent = -1;
   bool computing = false;
+  int64_t counted = 0;
   int64_t badWindow = -1; // of an address that could not be given
   bool hasBadWindow = false;
 

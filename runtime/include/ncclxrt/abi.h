@@ -298,6 +298,14 @@ NCCLXRT_EXPORT int32_t ncclxrt_signal(int32_t status, int64_t exec, int64_t op, 
 NCCLXRT_EXPORT int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane,
                                     int64_t slots, int64_t index, int64_t count, int64_t value);
 
+/** Reads a number of `bytes` (4 or 8, signed) at `offset` of the own window; ncclxrt_size gives it
+ *  from then on. One below 0 or above max ends the job. */
+NCCLXRT_EXPORT int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                     int64_t window, int64_t offset, int64_t bytes, int64_t max);
+
+/** What the last ncclxrt_count has read; 0 before, or where that failed. */
+NCCLXRT_EXPORT int64_t ncclxrt_size(int64_t exec);
+
 /** Makes landings that this lane awaited visible to the whole rank. On shm and tcp a wait does. */
 NCCLXRT_EXPORT int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane);
 

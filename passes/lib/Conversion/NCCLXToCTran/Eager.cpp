@@ -128,7 +128,7 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
                                 : s.source(shard ? s.range(v.in, own) : s.range(v.in), c.name, own,
                                            {}, c.inReady);
   Value parts = memberWindow(s, c, whole ? c.inType.getNumElements() : capacityOf(s, c), 2);
-  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
+  Value data = s.arrivals(c.name + ".data", boundDims(s, c.axes));
   auto piece = [&](const Point &to) { return whole ? s.range(v.in) : inputBox(s, c, v.in, to); };
 
   InFlight flight;
@@ -139,13 +139,20 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
   // The own piece: at once where it belongs, or among those that are summed up.
   SmallVector<Value> outFree =
       joined(c.outFree, c.in == c.out ? flight.inFree : SmallVector<Value>());
-  Value kept = c.flow.combines ? s.copy(piece(Point()), s.range(parts, own), Value(), start,
-                                        s.controlLane(), "keep own")
-                               : s.copy(piece(Point()), s.range(v.out, own), Value(),
-                                        joined(start, outFree), s.controlLane(), "keep own");
+  // Packets are a window's only writers, so the own one is a packet, too.
+  bool toSelf = c.flow.combines && s.carrier.oneKernel;
+  Value kept;
+  if (toSelf)
+    kept = s.put(piece(Point()), s.range(s.at(parts, Point()), own),
+                 s.slot(s.at(data, Point()), own), start, "keep own");
+  else if (c.flow.combines)
+    kept = s.copy(piece(Point()), s.range(parts, own), Value(), start, s.controlLane(), "keep own");
+  else
+    kept = s.copy(piece(Point()), s.range(v.out, own), Value(), joined(start, outFree),
+                  s.controlLane(), "keep own");
   flight.inFree.push_back(kept);
 
-  flight.finish = [s, c, v, parts, data, kept, outFree]() mutable -> SmallVector<Value> {
+  flight.finish = [s, c, v, parts, data, kept, outFree, toSelf]() mutable -> SmallVector<Value> {
     auto arrived = [&](const Point &peer, ValueRange after) {
       return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), after, "await data");
     };
@@ -163,6 +170,8 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
         c.axes, kept, [&](const Point &peer, Value before) { return arrived(peer, before); });
     bool cut = c.flow.inCut.has_value();
     SmallVector<Value> own = ownPoint(s, c.axes);
+    if (toSelf)
+      here = s.arrive(s.slot(data, own), s.constant(1), here, "await own");
     Value dest = cut ? s.range(v.out, own) : s.range(v.out);
     Value sum = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), dest,
                          joined({here, kept}, outFree), "reduce");

@@ -121,7 +121,7 @@ TEST_P(Conformance, AllGatherOverManyRuns) {
     const int64_t n = me.nranks;
     spec.windows = {{"in", uint64_t(chunk), 1, ncclxrtRoleInput},
                     {"out", uint64_t(chunk * n), 2, ncclxrtRoleOutput}};
-    spec.slots = {{"landed", n, 2, 0}};
+    spec.slots = {{"landed", n, 2, 1}};
     me.prepare(spec);
     for (int run = 0; run < runs; ++run) {
       for (int64_t i = 0; i < chunk; ++i)

@@ -15,7 +15,7 @@ struct ReadResult {
   std::string format;
 };
 
-/// Reads a file by its content, whatever its name: JSON of this project, or NCCL's or RCCL's
+/// Reads a file ("-": standard input) by its content, whatever its name: JSON of this project, or NCCL's or RCCL's
 /// `<system>` XML. Never throws, never aborts; what can go on goes on.
 ReadResult readTopologyFile(llvm::StringRef path);
 /// The same of text in memory. `name` becomes the topology's name where the text gives none.

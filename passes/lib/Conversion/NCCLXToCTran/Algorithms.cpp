@@ -118,17 +118,19 @@ static bool areCut(const CollectiveSpec &c) {
          (c.flow.combines && c.flow.route == ncclx::Dataflow::Route::All);
 }
 
-Value ctran::inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to) {
+Value ctran::inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to,
+                      Value size) {
   if (!areCut(c))
     return s.range(view);
   bool shard = c.flow.outCut && !c.flow.inCut;
-  return s.range(view, shard ? ownPoint(s, c.axes) : pointOf(s, c.axes, to));
+  return s.range(view, shard ? ownPoint(s, c.axes) : pointOf(s, c.axes, to), size);
 }
 
-Value ctran::outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at) {
+Value ctran::outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at,
+                       Value size) {
   if (!areCut(c))
     return s.range(view);
-  return s.range(view, c.flow.outCut ? ownPoint(s, c.axes) : pointOf(s, c.axes, at));
+  return s.range(view, c.flow.outCut ? ownPoint(s, c.axes) : pointOf(s, c.axes, at), size);
 }
 
 Value ctran::demandExchanged(ScheduleBuilder &s, const CollectiveSpec &c, Value out,
@@ -154,7 +156,11 @@ Value ctran::slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef n
 
 Value ctran::memberWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t capacity,
                           int64_t generations) {
-  int64_t granule = std::max<int64_t>(1, capacity);
+  // Of packets, every piece starts on 64 bytes, so that one of 128 bytes with its flags does.
+  int64_t line =
+      s.carrier.oneKernel ? 64 / llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8) : 1;
+  capacity = llvm::alignTo(std::max<int64_t>(1, capacity), line);
+  int64_t granule = capacity;
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({c.groupSize(s) * capacity}, c.inType.getElementType()),
                            generations);

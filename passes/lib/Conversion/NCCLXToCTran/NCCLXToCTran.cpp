@@ -50,15 +50,16 @@ struct Started {
 
 class Converter {
 public:
-  Converter(func::FuncOp function, bool loadStore, topology::TreePacker *trees)
-      : function(function), b(function.getContext()), loadStore(loadStore), trees(trees) {}
+  Converter(func::FuncOp function, bool loadStore, bool oneKernel, topology::TreePacker *trees)
+      : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
+        trees(trees) {}
 
   LogicalResult run();
 
 private:
   func::FuncOp function;
   OpBuilder b;
-  bool loadStore;
+  bool loadStore, oneKernel;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -174,6 +175,14 @@ void Converter::stageViews() {
       memref::CopyOp::create(b, op.getLoc(), op.getInput(), buffer);
       op->setOperand(0, buffer);
       say(op, "the input");
+    }
+    if (Value sizes = op.getSizes();
+        sizes && (!isWholeBuffer(sizes) || rootOf(sizes) == rootOf(op.getDest()))) {
+      b.setInsertionPoint(op);
+      Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(sizes));
+      memref::CopyOp::create(b, op.getLoc(), sizes, buffer);
+      op->setOperand(1, buffer);
+      say(op, "the tensor of sizes");
     }
     if (!isWholeBuffer(op.getDest())) {
       Value view = op.getDest();
@@ -297,7 +306,7 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
-  if (spec.flow.fillsZeros() || spec.flow.counts) {
+  if (spec.flow.fillsZeros() || spec.flow.isCounted()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
       return addZero(s, dest, after);
@@ -410,8 +419,13 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   s->spec.in = buffers[s->inRoot].window;
   s->spec.out = buffers[s->outRoot].window;
   s->spec.inReady = readyTokens(s->inRoot);
+  Value sizes = op.getSizes();
+  if (sizes) {
+    s->spec.sizes = buffers[sizes].window;
+    s->spec.inReady = ctran::joined(s->spec.inReady, readyTokens(sizes));
+  }
   s->spec.outFree = freeTokens(s->outRoot);
-  ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0};
+  ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -433,6 +447,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
+  if (sizes) // read before what they are the sizes of is sent
+    buffers[sizes].readers = ctran::joined(buffers[sizes].readers, s->flight.inFree);
   if (!op.isAsync()) {
     finish(*s);
     return success();
@@ -479,7 +495,7 @@ LogicalResult Converter::convertChunk(FinishChunkOp op) {
 // A rank has come when all that it did before is done, and everything behind it follows the others.
 void Converter::convertBarrier(BarrierOp op) {
   std::string name = "barrier." + std::to_string(numbers["barrier"]++);
-  ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore}, name);
+  ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore, 0, oneKernel}, name);
   SmallVector<unsigned> axes = grid->axesOf(op);
   SmallVector<StringAttr> names = namesOf(axes);
   collectives.push_back(
@@ -703,7 +719,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       own.emplace(*read.topology, topology::Rate::payload);
     }
     for (func::FuncOp function : functions)
-      if (failed(Converter(function, loadStore, own ? &*own : trees).run()))
+      if (failed(Converter(function, loadStore, oneKernel, own ? &*own : trees).run()))
         return signalPassFailure();
   }
 

@@ -121,6 +121,14 @@ Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t per
                          Realisation::Counter);
 }
 
+Value ScheduleBuilder::arrivals(StringRef name, ArrayRef<DimAttr> dims) {
+  if (!carrier.oneKernel)
+    return slots(name, dims, 1);
+  return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
+                         dimArray(builder, dims), 1, 1, 2, 0, SlotScope::System,
+                         Realisation::Inband);
+}
+
 Value ScheduleBuilder::reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                                bool resident, std::optional<int64_t> extent) {
   return ReindexOp::create(builder, loc, window.getType(), window,
@@ -129,9 +137,9 @@ Value ScheduleBuilder::reindex(Value window, std::optional<int64_t> along, Array
                            extent ? builder.getI64IntegerAttr(*extent) : IntegerAttr());
 }
 
-Value ScheduleBuilder::range(Value window, ValueRange indices) {
+Value ScheduleBuilder::range(Value window, ValueRange indices, Value size) {
   return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, indices,
-                         Value(), Value(), Value());
+                         Value(), Value(), size);
 }
 
 Value ScheduleBuilder::interval(Value window, Value first, Value count) {
@@ -175,6 +183,15 @@ Value ScheduleBuilder::reduce(const Combination &how, ValueRange sources, Value 
   return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), how.kind,
                           scaleAttr(how), divideAttr(how), how.accumulate, sources, dest, Value(),
                           after, lane.kind, laneIndex(lane), of, str(note));
+}
+
+// The host posts what has that size, so it is the host that must know it.
+std::pair<Value, Value> ScheduleBuilder::count(Value range, int64_t max, ValueRange after,
+                                               StringRef note) {
+  auto op = CountOp::create(builder, loc, SizeType::get(builder.getContext()),
+                            TokenType::get(builder.getContext()), range, max, after, LaneKind::Host,
+                            laneIndex({LaneKind::Host, carrier.index}), of, str(note));
+  return {op.getSize(), op.getDone()};
 }
 
 Value ScheduleBuilder::signal(Value slot, ValueRange after, LaneRef lane, StringRef note) {
@@ -235,7 +252,9 @@ Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
 
 Value ScheduleBuilder::put(Value source, Value dest, Value arrived, ValueRange after,
                            StringRef note) {
-  if (!carrier.loadStore)
+  FailureOr<SlotRef> slot = resolveSlot(arrived);
+  bool inband = succeeded(slot) && slot->slots.getRealisation() == Realisation::Inband;
+  if (!carrier.loadStore || inband)
     return copy(source, dest, arrived, after, copyLane(), note);
   // The lane completes in order, so the signal behind the copy is released after it (S17).
   Value copied = copy(source, dest, Value(), after, copyLane(), note);

@@ -134,6 +134,11 @@ static void dropSchedules(ModuleOp graph) {
 LogicalResult Compilation::choose() {
   if (written)
     return success();
+  if (oneKernel)
+    graphModule->walk([](CollectiveOpInterface op) {
+      if (!op.getAlgorithm() && !getSchedule(op))
+        op.setAlgorithm(Algorithm::Eager);
+    });
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
@@ -179,6 +184,7 @@ LogicalResult Compilation::lower() {
     buildBufferizePipeline(pm);
     ConvertNCCLXToCTranOptions options;
     options.loadStore = target.loadStore;
+    options.oneKernel = oneKernel;
     pm.addPass(createConvertNCCLXToCTran(options));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());
@@ -323,7 +329,7 @@ PlanDescription::PlanDescription(const HostPlan &plan, size_t traceCapacity) {
   for (const HostPlan::Window &w : plan.windows)
     windows.push_back({w.name.c_str(), w.bytes, w.generations, roleOf(w.role)});
   for (const HostPlan::Slots &s : plan.slots)
-    slots.push_back({s.name.c_str(), s.count, s.generations, 0});
+    slots.push_back({s.name.c_str(), s.count, s.generations, int32_t(s.writers)});
   for (const HostPlan::Lane &l : plan.lanes)
     lanes.push_back({l.name.c_str(), laneKindOf(l.kind), l.index});
   for (const HostPlan::Op &o : plan.ops)

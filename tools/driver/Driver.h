@@ -43,6 +43,8 @@ class Compilation {
 public:
   Compilation(MLIRContext &context, SelectionTarget target) : context(context), target(target) {}
 
+  /// The program is to be one kernel of a GPU: collectives that name no algorithm are eager.
+  void asOneKernel() { oneKernel = true; }
   /// Parses the file and finds what is to be compiled: the function or written `ctran.program` that
   /// is named; or the only function with collectives; or, where there is none, the only program.
   LogicalResult parse(StringRef path, StringRef function);
@@ -94,7 +96,7 @@ private:
   OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;
   std::string functionName;
   int64_t numRanks = 0;
-  bool written = false;
+  bool written = false, oneKernel = false;
   std::vector<GraphCollective> graphCollectives;
   ctran::ProgramOp programOp;
   std::unique_ptr<ctran::machine::Schedule> machineSchedule;

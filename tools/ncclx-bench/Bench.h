@@ -4,6 +4,7 @@
 
 #include "Driver.h"
 #include "Stage.h"
+#include "ncclx/Topology/IO.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,6 +18,10 @@ struct Options {
   int rounds = 9;
   int64_t batchMs = 10;
   bool check = true;
+  std::string dtype = "f32";                                 ///< or bf16, on GPUs
+  int64_t graphRuns = 20;                                    ///< on GPUs, of short ones; 0: none
+  std::string cudaDriver, cudaNvrtc, cudaHeaders, cudaCache; ///< as ncclx-run has them
+  int elementBytes() const { return dtype == "bf16" ? 2 : 4; }
 };
 
 /// A cell's program, compiled for this process.
@@ -28,6 +33,15 @@ struct Program {
 /// The cells of one rank count: each size rounded down to whole elements on every rank, at least
 /// one.
 std::vector<Cell> makeCells(const Options &options, int nranks);
+/// The graph of one cell.
+std::string graphOf(const Cell &cell, int nranks, const std::string &algorithm,
+                    const std::string &dtype);
+/// nccl-tests' factor from algorithm to bus bandwidth.
+double busFactor(int collective, int n);
+/// Everything on GPUs; the exit code, after a line that says what failed. `given` may be null: this
+/// machine.
+int runOnGpus(mlir::MLIRContext &context, const mlir::ncclx::topology::Topology *given,
+              const Options &options);
 /// Compiles and proves each cell; null after an error, which has been printed.
 std::vector<Program> compileCells(mlir::MLIRContext &context,
                                   const mlir::ncclx::topology::Topology &machine,

@@ -15,8 +15,8 @@ std::vector<Cell> ncclx_bench::makeCells(const Options &options, int nranks) {
     for (int64_t bytes = options.minBytes;; bytes *= options.factor) {
       bytes = std::min(bytes, options.maxBytes);
       int64_t parts = collective == AllReduce || collective == Broadcast ? 1 : nranks;
-      int64_t count = std::max<int64_t>(1, bytes / 4 / parts);
-      if (int64_t whole = count * parts * 4; whole != last)
+      int64_t each = options.elementBytes(), count = std::max<int64_t>(1, bytes / each / parts);
+      if (int64_t whole = count * parts * each; whole != last)
         cells.push_back({collective, 0, count, last = whole});
       if (bytes == options.maxBytes)
         break;
@@ -25,18 +25,18 @@ std::vector<Cell> ncclx_bench::makeCells(const Options &options, int nranks) {
   return cells;
 }
 
-static std::string graphOf(const Cell &c, int n, const std::string &algorithm) {
-  std::string type =
-      llvm::formatv("tensor<{0}xf32> -> tensor<{1}xf32>", inputCount(c, n), outputCount(c, n));
+std::string ncclx_bench::graphOf(const Cell &c, int n, const std::string &algorithm,
+                                 const std::string &dtype) {
+  std::string in = llvm::formatv("tensor<{0}x{1}>", inputCount(c, n), dtype),
+              out = llvm::formatv("tensor<{0}x{1}>", outputCount(c, n), dtype);
   const char *words[] = {"sum accumulate f32 order any", "dim 0",
                          "dim 0 sum accumulate f32 order any", "split 0 concat 0", "root [0]"};
   return llvm::formatv("ncclx.grid @g [\"r\" = {0}]\n"
-                       "func.func @f(%a: tensor<{1}xf32>) -> tensor<{2}xf32> {{\n"
-                       "  %r = ncclx.{3} %a {4} over @g[\"r\"]{5} : {6}\n"
-                       "  return %r : tensor<{2}xf32>\n}\n",
-                       n, inputCount(c, n), outputCount(c, n), collectiveNames[c.collective],
-                       words[c.collective], algorithm.empty() ? "" : " algorithm " + algorithm,
-                       type);
+                       "func.func @f(%a: {1}) -> {2} {{\n"
+                       "  %r = ncclx.{3} %a {4} over @g[\"r\"]{5} : {1} -> {2}\n"
+                       "  return %r : {2}\n}\n",
+                       n, in, out, collectiveNames[c.collective], words[c.collective],
+                       algorithm.empty() ? "" : " algorithm " + algorithm);
 }
 
 std::vector<Program> ncclx_bench::compileCells(mlir::MLIRContext &context,
@@ -47,7 +47,7 @@ std::vector<Program> ncclx_bench::compileCells(mlir::MLIRContext &context,
   for (const Cell &cell : cells) {
     auto made = std::make_unique<Compilation>(
         context, SelectionTarget{&machine, topology::Rate::payload, options.transport == "shm"});
-    if (failed(made->parseText(graphOf(cell, nranks, options.algorithm), "")) ||
+    if (failed(made->parseText(graphOf(cell, nranks, options.algorithm, "f32"), "")) ||
         failed(made->choose()) || failed(made->lower()))
       return {};
     made->prove();

@@ -17,8 +17,7 @@ static double medianSeconds(const Stage &stage, int library, int cell) {
   return rounds[rounds.size() / 2];
 }
 
-/// nccl-tests' factor from algorithm to bus bandwidth.
-static double busFactor(int collective, int n) {
+double ncclx_bench::busFactor(int collective, int n) {
   if (collective == Broadcast)
     return 1;
   return collective == AllReduce ? 2.0 * (n - 1) / n : double(n - 1) / n;

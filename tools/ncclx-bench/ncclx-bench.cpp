@@ -46,8 +46,26 @@ cl::opt<int> batchOption("batch-ms", cl::init(10), cl::desc("Least time of a rou
                          cl::cat(category));
 cl::opt<bool> checkOption("check", cl::init(true), cl::desc("Compare every output element"),
                           cl::cat(category));
-cl::opt<std::string> againstOption("against", cl::desc("openmpi: run it by turns in the same run"),
+cl::opt<std::string> againstOption("against",
+                                   cl::desc("openmpi, or nccl on GPUs: by turns in the same run"),
                                    cl::cat(category));
+cl::opt<std::string> backendOption("backend", cl::init("host"),
+                                   cl::desc("host, or cuda: the GPUs of this machine"),
+                                   cl::cat(category));
+cl::opt<std::string> dtypeOption("dtype", cl::desc("On GPUs: f32 or bf16 (bf16)"),
+                                 cl::cat(category));
+cl::opt<int64_t> graphOption("graph", cl::init(20), cl::value_desc("N"),
+                             cl::desc("On GPUs: runs in a graph that is replayed; fewer of long "
+                                      "ones; 0: none (20)"),
+                             cl::cat(category));
+cl::opt<std::string> topologyOption("topology", cl::value_desc("FILE"),
+                                    cl::desc("On GPUs: what to compile for (this machine)"),
+                                    cl::cat(category));
+cl::opt<std::string> driverOption("cuda-driver", cl::desc("As in ncclx-run"), cl::cat(category));
+cl::opt<std::string> nvrtcOption("cuda-nvrtc", cl::desc("As in ncclx-run"), cl::cat(category));
+cl::opt<std::string> headersOption("cuda-headers", cl::desc("As in ncclx-run"), cl::cat(category));
+cl::opt<std::string> cacheOption("cuda-cache", cl::desc("As in ncclx-run (none)"),
+                                 cl::cat(category));
 cl::opt<std::string> jsonOption("json", cl::value_desc("FILE"),
                                 cl::desc("Write a JSON line a cell"), cl::cat(category));
 
@@ -100,8 +118,18 @@ std::string readOptions(Options &o) {
                          int(Stage::maxRounds));
   if (batchOption < 1 || batchOption > 10'000)
     return "--batch-ms is " + std::to_string(batchOption) + ", expected 1 to 10000";
-  if (!againstOption.empty() && againstOption != "openmpi")
-    return "--against is '" + againstOption + "', expected openmpi";
+  bool cuda = backendOption == "cuda";
+  if (!cuda && backendOption != "host")
+    return "--backend is '" + backendOption + "', expected host or cuda";
+  const char *other = cuda ? "nccl" : "openmpi";
+  if (!againstOption.empty() && againstOption != other)
+    return "--against is '" + againstOption + "', expected " + other;
+  if (dtypeOption.empty())
+    dtypeOption = cuda ? "bf16" : "f32";
+  if (dtypeOption != "f32" && (!cuda || dtypeOption != "bf16"))
+    return "--dtype is '" + dtypeOption + "', expected f32" + (cuda ? " or bf16" : "");
+  if (graphOption < 0 || graphOption > 10'000)
+    return "--graph is " + std::to_string(graphOption) + ", expected 0 to 10000";
   o.factor = factorOption;
   o.transport = transportOption;
   o.algorithm = algorithmOption;
@@ -110,6 +138,12 @@ std::string readOptions(Options &o) {
   o.rounds = roundsOption;
   o.batchMs = batchOption;
   o.check = checkOption;
+  o.dtype = dtypeOption;
+  o.graphRuns = graphOption;
+  o.cudaDriver = driverOption;
+  o.cudaNvrtc = nvrtcOption;
+  o.cudaHeaders = headersOption;
+  o.cudaCache = cacheOption;
   return "";
 }
 
@@ -219,7 +253,7 @@ int main(int argc, char **argv) {
   if (std::string wrong = readOptions(options); !wrong.empty())
     return usage(wrong);
   std::string worker;
-  if (!options.against.empty()) {
+  if (options.against == "openmpi") {
     std::string self = llvm::sys::fs::getMainExecutable(argv[0], (void *)&main);
     worker = self + "-openmpi";
     if (!llvm::sys::fs::can_execute(worker))
@@ -230,6 +264,12 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
+  if (backendOption == "cuda") {
+    topology::ReadResult read;
+    if (!topologyOption.empty() && !(read = topology::readTopologyFile(topologyOption)).topology)
+      return usage("the topology " + topologyOption + " cannot be used");
+    return runOnGpus(context, read.topology ? &*read.topology : nullptr, options);
+  }
   Table table(options);
   for (int nranks : options.ranks)
     if (!runRanks(context, options, nranks, table, worker))

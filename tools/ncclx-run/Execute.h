@@ -17,6 +17,10 @@ struct ExecuteOptions {
   int64_t timeoutMs = 30'000;
   int64_t repeat = 3; ///< timed runs, after one that is not timed
   int64_t burst = 0;  ///< on GPUs: rounds of so many runs back to back behind those
+  int rounds = 9;     ///< of bursts
+  /// On GPUs: so many runs captured in a graph, and how often it is replayed with every bit
+  /// compared; between the rounds it is timed, too. 0: no graph.
+  int64_t graphRuns = 0, replays = 1;
   /// On GPUs: what NCCL does between those rounds, by turns; null: nothing.
   const NcclCall *nccl = nullptr;
   uint64_t seed = 1;
@@ -52,8 +56,9 @@ public:
   std::string error;
   /// Seconds of each timed run: of its slowest rank.
   std::vector<double> seconds;
-  double burstSeconds = 0;         ///< of one run of a burst: the median of the rounds
-  std::vector<double> ncclSeconds; ///< the same of NCCL's modes
+  /// Of one run of a burst, the median of the rounds: ours, NCCL's modes, and with a graph the same
+  /// once more, replayed.
+  std::vector<double> burstSeconds;
   /// The last run's events of each rank.
   std::vector<std::vector<ncclxrtTraceEvent_t>> events;
   /// Output `index` of `rank` after the last run; behind the outputs come the buffers that are

@@ -67,7 +67,8 @@ struct Nccl::State {
 };
 
 Nccl::Nccl() : state(std::make_unique<State>()) {}
-Nccl::~Nccl() {
+Nccl::~Nccl() { leave(); }
+void Nccl::leave() {
   for (ncclComm_t comm : state->comm)
     if (comm)
       api.CommDestroy(comm);
@@ -75,6 +76,7 @@ Nccl::~Nccl() {
     api.MemFree(state->in);
   if (state->out)
     api.MemFree(state->out);
+  *state = State();
 }
 
 static std::string text(ncclResult_t result, const char *what) {
@@ -130,6 +132,7 @@ std::string Nccl::launch(int mode, void *on) {
 struct Nccl::State {};
 Nccl::Nccl() = default;
 Nccl::~Nccl() = default;
+void Nccl::leave() {}
 bool Nccl::available(std::string &why) {
   why = "this program was built without NCCL's header";
   return false;

@@ -30,6 +30,8 @@ public:
   std::string join(int32_t rank, int32_t ranks, const NcclCall &call,
                    llvm::function_ref<bool(const void *, size_t, void *)> gather);
   std::string launch(int mode, void *stream);
+  /// Gives everything back.
+  void leave();
   Nccl();
   ~Nccl();
 

@@ -65,6 +65,10 @@ void Report::print(llvm::raw_ostream &os) const {
     row("  back to back", predicted.makespan, burstSeconds);
   for (auto &[mode, seconds] : ncclSeconds)
     row("  NCCL " + mode, 0, seconds);
+  if (graphSeconds > 0)
+    row("  in a graph", predicted.makespan, graphSeconds);
+  for (auto &[mode, seconds] : ncclGraphSeconds)
+    row("  NCCL " + mode, 0, seconds);
 
   os << "\nAgainst the reference interpreter:\n";
   for (const Output &output : outputs) {
@@ -149,11 +153,17 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
       });
       if (burstSeconds > 0)
         json.attribute("burst_us", burstSeconds * 1e6);
-      if (!ncclSeconds.empty())
-        json.attributeObject("nccl_us", [&] {
-          for (auto &[mode, seconds] : ncclSeconds)
-            json.attribute(mode, seconds * 1e6);
-        });
+      if (graphSeconds > 0)
+        json.attribute("graph_us", graphSeconds * 1e6);
+      auto byMode = [&](const char *key, auto &all) {
+        if (!all.empty())
+          json.attributeObject(key, [&] {
+            for (auto &[mode, seconds] : all)
+              json.attribute(mode, seconds * 1e6);
+          });
+      };
+      byMode("nccl_us", ncclSeconds);
+      byMode("nccl_graph_us", ncclGraphSeconds);
     });
     json.attributeArray("outputs", [&] {
       for (const Output &output : outputs)

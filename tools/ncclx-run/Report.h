@@ -35,8 +35,9 @@ struct Report {
   bool machineMeasured = false; ///< it was measured in this call
   Timing predicted, measured;   ///< for and on this machine
   std::vector<double> runSeconds;
-  double burstSeconds = 0; ///< of a run among many back to back; 0: not measured
-  std::vector<std::pair<std::string, double>> ncclSeconds;   ///< the same, by NCCL's modes
+  /// Of a run among many back to back, singly and in a graph; 0: not measured. Then NCCL's modes.
+  double burstSeconds = 0, graphSeconds = 0;
+  std::vector<std::pair<std::string, double>> ncclSeconds, ncclGraphSeconds;
   int64_t inputBytes = 0, outputBytes = 0, scratchBytes = 0; ///< per rank
   struct Output {
     int64_t index = 0;

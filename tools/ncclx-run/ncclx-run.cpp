@@ -63,10 +63,12 @@ cl::opt<std::string> cudaCache("cuda-cache", cl::value_desc("DIR"),
                                cl::desc("Compiled kernels, by content (default: ncclx/cuda in the "
                                         "user's cache)"),
                                cl::cat(category));
-cl::opt<int64_t> cudaKernel("cuda-kernel", cl::init(0), cl::value_desc("BLOCKS"),
-                            cl::desc("Run a written program of sm lanes as one kernel, of so many "
-                                     "blocks where its ops may share them (default: on streams)"),
-                            cl::cat(category));
+cl::opt<std::string> cudaKernel(
+    "cuda-kernel", cl::value_desc("BLOCKS|auto"),
+    cl::desc("Run the program as one kernel: a written one of sm lanes, or a graph, whose "
+             "collectives then send packets; so many blocks where ops may share them "
+             "(default: on streams)"),
+    cl::cat(category));
 cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
                              cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
                              cl::cat(category));
@@ -81,6 +83,14 @@ cl::opt<int64_t> repeat("repeat", cl::init(3), cl::value_desc("N"),
 cl::opt<int64_t> burst("burst", cl::init(0), cl::value_desc("N"),
                        cl::desc("On GPUs: rounds of N more runs back to back (default 0: none)"),
                        cl::cat(category));
+cl::opt<int64_t> graphRuns("graph", cl::init(0), cl::value_desc("N"),
+                           cl::desc("On GPUs: captures N runs in a CUDA graph and replays it; "
+                                    "times it in the rounds of --burst, NCCL's likewise"),
+                           cl::cat(category));
+cl::opt<int64_t>
+    replays("replays", cl::init(10), cl::value_desc("N"),
+            cl::desc("Replays of --graph, of which every bit is compared (default 10)"),
+            cl::cat(category));
 cl::opt<std::string> against("against", cl::value_desc("nccl"),
                              cl::desc("On GPUs, with --burst: NCCL's same collective by turns"),
                              cl::cat(category));
@@ -315,6 +325,18 @@ int main(int argc, char **argv) {
   if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
     return finish(report, BadUsage,
                   "--burst is for --backend=cuda, and --against=nccl comes with --burst");
+  if (graphRuns < 0 || (graphRuns && (!cuda || replays < 1)))
+    return finish(
+        report, BadUsage,
+        "--graph is for --backend=cuda, and takes a number of runs; --replays is at least 1");
+  int64_t kernelBlocks = 0;
+  bool oneKernel = !cudaKernel.empty();
+  if (oneKernel &&
+      (!cuda || (cudaKernel != "auto" &&
+                 (StringRef(cudaKernel).getAsInteger(10, kernelBlocks) || kernelBlocks < 1))))
+    return finish(report, BadUsage,
+                  "--cuda-kernel is '" + cudaKernel +
+                      "', expected a number of blocks or auto, with --backend=cuda");
   if (carrier != "jit" && carrier != "cpp")
     return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
   if (proofBudget < 1)
@@ -340,6 +362,8 @@ int main(int argc, char **argv) {
   SelectionTarget target{&*read.topology, topology::Rate::payload, transport == "shm"};
   report.rate = target.rate;
   Compilation compilation(context, target);
+  if (oneKernel)
+    compilation.asOneKernel();
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
   report.function = compilation.function().str();
@@ -397,10 +421,8 @@ int main(int argc, char **argv) {
     report.transport = "cuda";
     if (!noRun && !gpus.find(cudaDriver, error))
       return finish(report, RunFailed, error);
-    if (cudaKernel > 0 && !compilation.isProgram())
-      return finish(report, BadUsage, "--cuda-kernel is for a written program, not for a graph");
-    if (cudaKernel > 0 ? failed(gpuProgram.makeKernel(compilation, cudaKernel))
-                       : failed(gpuProgram.make(compilation, gpus.architecture)))
+    if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks))
+                  : failed(gpuProgram.make(compilation, gpus.architecture)))
       return finish(report, BadInput, "no code can be made for GPUs");
     program = compilation.entry();
     if (std::error_code failed; !emitPtx.empty()) {
@@ -466,6 +488,8 @@ int main(int argc, char **argv) {
   options.timeoutMs = timeoutMs;
   options.repeat = repeat;
   options.burst = std::max<int64_t>(0, burst);
+  options.graphRuns = graphRuns;
+  options.replays = replays;
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     options.uniform.push_back(
@@ -484,9 +508,15 @@ int main(int argc, char **argv) {
            : !execution.run(compilation.plan(), program, options))
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
-  report.burstSeconds = execution.burstSeconds;
-  for (auto [mode, seconds] : llvm::enumerate(execution.ncclSeconds))
-    report.ncclSeconds.push_back({Nccl::modeName(int(mode)), seconds});
+  for (auto [contender, seconds] : llvm::enumerate(execution.burstSeconds)) {
+    size_t kinds = options.nccl ? 1 + Nccl::modes : 1;
+    bool replayed = contender >= kinds;
+    if (contender % kinds == 0)
+      (replayed ? report.graphSeconds : report.burstSeconds) = seconds;
+    else
+      (replayed ? report.ncclGraphSeconds : report.ncclSeconds)
+          .push_back({Nccl::modeName(int(contender % kinds) - 1), seconds});
+  }
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
   if (cuda)
     report.measured.exposed.clear(); // no events on GPUs

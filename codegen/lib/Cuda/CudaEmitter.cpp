@@ -103,6 +103,32 @@ LogicalResult KernelEmitter::emitOp(ctran::ScheduleOpInterface op) {
       });
 }
 
+LogicalResult KernelEmitter::message(Operation *op, const CudaBox &box) {
+  if (!box.words)
+    return op->emitOpError("sends packets to a box that need not start on 8 bytes");
+  lines &= box.lines;
+  mostMessage = std::max(mostMessage, box.most);
+  return success();
+}
+
+std::string KernelEmitter::lengthOf(ArrayRef<CudaBox> boxes) {
+  std::string length;
+  std::optional<int64_t> constant = boxes.front().constantBytes;
+  int64_t most = boxes.front().most;
+  for (const CudaBox &box : boxes) {
+    constant = constant && box.constantBytes
+                   ? std::optional<int64_t>(std::min(*constant, *box.constantBytes))
+                   : std::nullopt;
+    most = std::min(most, box.most);
+    if (length.empty())
+      length = box.bytes;
+    else if (length != box.bytes)
+      length = formatv("lesser({0}, {1})", length, box.bytes);
+  }
+  mostBytes = std::max(mostBytes, most);
+  return constant ? std::to_string(*constant) : length;
+}
+
 LogicalResult KernelEmitter::emitDests(Operation *op, ValueRange dests,
                                        SmallVectorImpl<CudaBox> &boxes, bool packets) {
   SmallVector<std::string> places;
@@ -113,6 +139,8 @@ LogicalResult KernelEmitter::emitDests(Operation *op, ValueRange dests,
     if (packets != packetWindows.contains(box->op))
       return op->emitOpError(
           "writes a window that other ops write as packets; packets are a window's only writers");
+    if (packets && failed(message(op, *box)))
+      return failure();
     places.push_back(address(*box));
     boxes.push_back(*box);
   }
@@ -128,6 +156,10 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
   bool fromPackets = packetWindows.contains(source->op);
   if (fromPackets && packets)
     return op.emitOpError("forwards packets, which the CUDA emitter does not lower yet");
+  if (packets && llvm::any_of(ownPackets, [&](auto &own) { return own.second == op; })) {
+    line() << "// taken from where it lies\n";
+    return success();
+  }
   if (!packets)
     startData();
   line() << "{\n";
@@ -135,26 +167,37 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
   SmallVector<CudaBox> dests;
   if (failed(emitDests(op, op.getDests(), dests, packets)))
     return failure();
-  if (packets || fromPackets) {
-    CudaBox &message = packets ? dests.front() : *source;
-    if (!message.words)
-      return op.emitOpError("sends packets to a box that need not start on 8 bytes");
-    aligned &= source->aligned && dests.front().aligned;
-    line() << formatv("const PacketSpan span = packetSpan<Packet16>({0});\n", message.bytes);
+  SmallVector<CudaBox> boxes = dests;
+  boxes.push_back(*source);
+  std::string length = lengthOf(boxes);
+  // A kernel of packets copies with the code that it has: it waits for its instructions, too.
+  bool asWords = together && !packetWindows.empty() && !packets && !fromPackets &&
+                 dests.size() == 1 && source->words && dests.front().words;
+  if (packets || fromPackets || asWords) {
+    if (fromPackets && failed(message(op, *source)))
+      return failure();
+    // Of the two ends of a message one is in memory; a window of packets has whole words.
+    for (const CudaBox &box : boxes)
+      aligned &= box.aligned;
+    line() << formatv("const PacketSpan span = packetSpan<Packet>({0});\n", length);
   }
   if (packets) {
-    line() << formatv("sendPackets<Packet16, aligned>({0}, [&](int i) {{ return to[i]; }, {1}, "
+    line() << formatv("sendPackets<Packet, aligned>({0}, [&](int i) {{ return to[i]; }, {1}, "
                       "span, PacketRun{{epoch, a.guard, {2}});\n",
                       dests.size(), address(*source), step);
   } else if (fromPackets) {
     if (!source->own || dests.size() != 1)
       return op.emitOpError("reads packets of a peer, or for several places");
-    line() << formatv("receivePackets<Packet16, aligned>(to[0], {0}, span, "
+    line() << formatv("receivePackets<Packet, aligned>(to[0], {0}, span, "
                       "PacketRun{{epoch, a.guard, {1}}, 0);\n",
+                      address(*source), step);
+  } else if (asWords) {
+    line() << formatv("sendPackets<Packet, aligned>(0, [&](int i) {{ return to[i]; }, {0}, span, "
+                      "PacketRun{{epoch, a.guard, {1}}, to[0]);\n",
                       address(*source), step);
   } else {
     line() << formatv("copyBytes({0}, {1}, [&](int i) {{ return to[i]; }, {2}, {3});\n", workers(),
-                      dests.size(), address(*source), source->bytes);
+                      dests.size(), address(*source), length);
   }
   --indent;
   line() << "}\n";
@@ -164,10 +207,29 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
 LogicalResult KernelEmitter::emitReduce(ctran::ReduceOp op, unsigned step) {
   SmallVector<CudaBox> sources, dests;
   SmallVector<unsigned> plain, packets;
+  std::string count, own; // of packets: how many, and which of them is no packet
+  FailureOr<CudaBox> ownBox = failure();
   for (auto [i, range] : llvm::enumerate(op.getSources())) {
-    FailureOr<CudaBox> box = e.box(op, range);
+    FailureOr<ctran::BoxRef> ref = ctran::resolveRange(range);
+    bool whole = succeeded(ref) && ref->range.getFirst() && packetWindows.contains(ref->window);
+    FailureOr<CudaBox> box = e.box(op, range, whole ? "i" : "");
     if (failed(box))
       return failure();
+    if (whole) {
+      if (op.getSources().size() != 1)
+        return op.emitOpError("combines a window of packets with other boxes");
+      count = std::to_string(ref->space.dims.back().size);
+      own = "-1";
+      if (auto it = ownPackets.find(ref->window); it != ownPackets.end()) {
+        ownBox = e.box(it->second, it->second.getSource());
+        FailureOr<ctran::BoxRef> place = ctran::resolveRange(it->second.getDests().front());
+        FailureOr<std::string> at = e.coord(op, place->range.getIndices().front());
+        if (failed(ownBox) || failed(at))
+          return failure();
+        own = *at;
+        aligned &= ownBox->aligned;
+      }
+    }
     (packetWindows.contains(box->op) ? packets : plain).push_back(i);
     sources.push_back(*box);
   }
@@ -191,34 +253,50 @@ LogicalResult KernelEmitter::emitReduce(ctran::ReduceOp op, unsigned step) {
   ++indent;
   if (failed(emitDests(op, op.getDests(), dests, false)))
     return failure();
-  SmallVector<std::string> places;
-  for (auto [i, box] : llvm::enumerate(sources))
-    places.push_back(address(box));
-  line() << array("from", "const char", places);
+  SmallVector<CudaBox> boxes = dests;
+  llvm::append_range(boxes, sources);
+  std::string length = lengthOf(boxes);
+  if (packets.empty() || count.empty()) {
+    SmallVector<std::string> places;
+    for (auto [i, box] : llvm::enumerate(sources))
+      places.push_back(address(box));
+    line() << array("from", "const char", places);
+  }
   if (packets.empty()) {
     line() << formatv("reduceBytes<{0}, ReduceOp::{1}, {2}>({3}, {4}, [&](int i) {{ return to[i]; "
                       "}, [&](int i) {{ return from[i]; }, {5}, ReduceArgs{{});\n",
-                      type, kind, sources.size(), workers(), dests.size(), sources.front().bytes);
+                      type, kind, sources.size(), workers(), dests.size(), length);
   } else {
-    if (plain.size() != 1 || dests.size() != 1)
+    if ((count.empty() && plain.size() != 1) || dests.size() != 1)
       return op.emitOpError("combines packets with ")
              << plain.size() << " other boxes into " << dests.size()
              << " places; the device library takes one each";
     for (unsigned i : packets) {
       if (!sources[i].own)
         return op.emitOpError("reads packets of a peer; they are polled where they arrive");
-      if (!sources[i].words)
-        return op.emitOpError("reads packets from a box that need not start on 8 bytes");
+      if (failed(message(op, sources[i])))
+        return failure();
       aligned &= sources[i].aligned;
     }
-    aligned &= sources[plain.front()].aligned && dests.front().aligned;
-    line() << formatv("const PacketSpan span = packetSpan<Packet16>({0});\n", dests.front().bytes);
+    aligned &= dests.front().aligned;
+    std::string mine = "to[0]", from = "from[i]";
+    if (count.empty()) {
+      count = std::to_string(sources.size());
+      own = std::to_string(plain.front());
+      mine = "from[" + own + "]";
+      aligned &= sources[plain.front()].aligned;
+    } else {
+      from = address(sources.front());
+      if (succeeded(ownBox))
+        mine = address(*ownBox);
+    }
+    line() << formatv("const PacketSpan span = packetSpan<Packet>({0});\n", length);
     line() << "const Words<aligned> result(to[0], span.bytes);\n";
     line() << formatv(
-        "reducePackets<Packet16, aligned, {0}, ReduceOp::{1}>({2}, {3}, from[{3}], [&](int i) {{ "
-        "return from[i]; }, span, ReduceArgs{{}, PacketRun{{epoch, a.guard, {4}}, [&](int64_t u, "
-        "Unit unit) {{ unpackUnit<Packet16>(result, u, span.words, unit); });\n",
-        type, kind, sources.size(), plain.front(), step);
+        "reducePackets<Packet, aligned, {0}, ReduceOp::{1}>({2}, int({3}), {4}, [&](int i) {{ "
+        "return {5}; }, span, ReduceArgs{{}, PacketRun{{epoch, a.guard, {6}}, [&](int64_t u, "
+        "Unit unit) {{ unpackUnit<Packet>(result, u, span.words, unit); });\n",
+        type, kind, count, own, mine, from, step);
   }
   --indent;
   line() << "}\n";
@@ -269,6 +347,18 @@ LogicalResult KernelEmitter::emitWait(ctran::WaitOp op, unsigned step) {
 //===--- the file
 //--------------------------------------------------------------------------------===//
 
+/// Blocks and threads of a program that leaves them open, as measured on H200 (test/Bench/cuda): a
+/// unit a thread as long as messages are short, all SMs when they are long.
+void KernelEmitter::chooseShape() {
+  int64_t bytes = std::max(mostMessage, mostBytes);
+  auto ofKiB = [&](int64_t most) { return std::clamp<int64_t>((bytes + 1023) >> 10, 1, most); };
+  options.threads = bytes <= (128 << 10) ? 128 : bytes <= (256 << 10) ? 256 : 512;
+  if (together)
+    blocks = ofKiB(bytes <= (64 << 10) ? 64 : bytes <= (256 << 10) ? 128 : 132);
+  else if (!blockLoop)
+    options.threads = 512;
+}
+
 void KernelEmitter::fill(CudaKernel &kernel) {
   llvm::raw_string_ostream os(kernel.source);
   std::string name = program.getSymName().str();
@@ -305,8 +395,10 @@ void KernelEmitter::fill(CudaKernel &kernel) {
     os << "};\n";
   }
   if (!packetWindows.empty())
-    os << formatv("constexpr bool aligned = {0}; // all messages start and end on 8 bytes\n",
-                  aligned ? "true" : "false");
+    os << formatv("constexpr bool aligned = {0}; // all messages start and end on 8 bytes\n"
+                  "using Packet = {1};\n",
+                  aligned ? "true" : "false",
+                  lines && mostMessage > (64 << 10) ? "Packet128" : "Packet16");
   os << formatv("} // namespace\n\nextern \"C\" __global__ void __launch_bounds__({0}) {1}_kernel("
                 "const __grid_constant__ Arguments a) {{\n",
                 options.threads, name)
@@ -336,12 +428,15 @@ void KernelEmitter::fill(CudaKernel &kernel) {
 }
 
 LogicalResult KernelEmitter::run(CudaKernel &kernel) {
-  if (options.threads < 32 || options.threads > 1024 || options.threads % 32 || options.blocks < 1)
+  bool open = options.blocks == 0;
+  if (options.threads < 32 || options.threads > 1024 || options.threads % 32 || options.blocks < 0)
     return program.emitOpError("is to run in ")
            << options.blocks << " blocks of " << options.threads
            << " threads; a block has whole warps, at most 1024 threads, and there is at least one";
   if (failed(analyse()) || failed(emitBlock(program.getBody().front())))
     return failure();
+  if (open)
+    chooseShape();
   fill(kernel);
   return success();
 }

@@ -88,8 +88,9 @@ FailureOr<std::string> CudaExpressions::rank(Operation *op, ctran::PeerViewOp vi
   return rank;
 }
 
-/// Whether every box at `depth` indices starts on 8 bytes, and is of whole words.
-static std::pair<bool, bool> wordsAt(const ctran::machine::Space &space, unsigned depth) {
+/// Whether every box at `depth` indices starts on `unit` bytes, and is of whole units.
+static std::pair<bool, bool> unitsAt(const ctran::machine::Space &space, unsigned depth,
+                                     int64_t unit) {
   int64_t boxes = 1;
   for (unsigned i = 0; i < depth; ++i)
     boxes *= space.dims[i].size;
@@ -102,18 +103,23 @@ static std::pair<bool, bool> wordsAt(const ctran::machine::Space &space, unsigne
     for (unsigned i = depth; i-- > 0; left /= space.dims[i].size)
       path[i] = left % space.dims[i].size;
     ctran::machine::ByteBox at = space.locate(path);
-    starts &= at.offset % 8 == 0;
-    whole &= at.bytes() % 8 == 0;
+    starts &= at.offset % unit == 0;
+    whole &= at.bytes() % unit == 0;
   }
   return {starts, starts && whole};
 }
 
-FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range) {
+FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range, StringRef each) {
   FailureOr<ctran::BoxRef> ref = ctran::resolveRange(range);
   if (failed(ref))
     return op->emitOpError("uses a range whose window is not declared in this program");
   const ctran::machine::Space &space = ref->space;
-  if (ref->range.getSize() || ref->range.getFirst())
+  unsigned depth = ref->range.getIndices().size();
+  Value first = ref->range.getFirst();
+  bool whole = !each.empty() && first && ctran::constantOf(first) == 0 &&
+               ctran::coversDimension(first, ref->range.getCount(), space.dims[depth]) &&
+               depth + 1 == space.dims.size();
+  if (ref->range.getSize() || (first && !whole))
     return op->emitOpError(
         "has a box that is an interval or of a size known at run time, which the "
         "CUDA emitter does not lower yet");
@@ -128,17 +134,21 @@ FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range) {
   if (failed(at))
     return failure();
   box.rank = *at;
-  unsigned depth = ref->range.getIndices().size();
   std::string share = formatv("Share{{0, {0}}", space.extent);
+  auto cut = [&](unsigned i, StringRef at) {
+    const ctran::machine::Dim &dim = space.dims[i];
+    bool balanced = dim.partition == ctran::machine::Partition::Balanced;
+    share = formatv("{0}({1}, {2}, {3}, {4})", balanced ? "balancedPiece" : "chunkedPiece", share,
+                    dim.granule, dim.size, at);
+  };
   for (auto [i, value] : llvm::enumerate(ref->range.getIndices())) {
     FailureOr<std::string> text = index(op, value);
     if (failed(text))
       return failure();
-    const ctran::machine::Dim &dim = space.dims[i];
-    bool balanced = dim.partition == ctran::machine::Partition::Balanced;
-    share = formatv("{0}({1}, {2}, {3}, {4})", balanced ? "balancedPiece" : "chunkedPiece", share,
-                    dim.granule, dim.size, *text);
+    cut(unsigned(i), *text);
   }
+  if (whole)
+    cut(depth++, each);
   ctran::ByteBounds bounds = ctran::boundsAt(space, depth);
   if (bounds.least == bounds.most)
     box.constantBytes = bounds.least;
@@ -147,10 +157,12 @@ FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range) {
   box.offset = depth == 0 || space.resident
                    ? std::string("0")
                    : formatv("{0}.begin * {1}", share, space.unitBytes).str();
+  box.most = bounds.most;
   if (space.resident)
-    box.words = true, box.aligned = wordsAt(space, depth).second;
+    box.words = true, box.aligned = unitsAt(space, depth, 8).second;
   else
-    std::tie(box.words, box.aligned) = wordsAt(space, depth);
+    std::tie(box.words, box.aligned) = unitsAt(space, depth, 8);
+  box.lines = !space.resident && bounds.least >= 64 && unitsAt(space, depth, 64).first;
   return box;
 }
 

@@ -19,8 +19,10 @@ struct CudaBox {
   unsigned window = 0;
   ctran::WindowOp op;
   bool own = true;
+  int64_t most = 0;     ///< bytes, wherever the indices point
   bool words = false;   ///< starts on 8 bytes, wherever the indices point
   bool aligned = false; ///< and is of whole words
+  bool lines = false;   ///< starts on 64 bytes and has room for as many
 };
 
 /// Consecutive slots.
@@ -44,7 +46,8 @@ public:
   FailureOr<std::string> number(Operation *op, Value value);
   FailureOr<std::string> coord(Operation *op, Value value);
   FailureOr<std::string> rank(Operation *op, ctran::PeerViewOp view);
-  FailureOr<CudaBox> box(Operation *op, Value range);
+  /// With `each`, the range is the interval of a whole dimension, and the box that at place `each`.
+  FailureOr<CudaBox> box(Operation *op, Value range, StringRef each = "");
   FailureOr<CudaSlots> slots(Operation *op, Value slot);
 
 private:

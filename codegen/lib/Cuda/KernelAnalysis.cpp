@@ -9,6 +9,45 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
+/// The shifts of its axis that a coordinate stands for; nothing where that is not plain.
+static std::optional<SmallVector<int64_t>> shiftsOf(const ctran::CoordRef &coord, int64_t n) {
+  auto wrapped = [&](int64_t v) { return ((v + coord.constant) % n + n) % n; };
+  if (coord.amounts.empty())
+    return SmallVector<int64_t>{wrapped(0)};
+  auto argument = dyn_cast<BlockArgument>(coord.amounts.front());
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : nullptr;
+  if (coord.amounts.size() != 1 || !loop || loop.getInductionVar() != argument)
+    return std::nullopt;
+  std::optional<int64_t> low = ctran::constantOf(loop.getLowerBound()),
+                         high = ctran::constantOf(loop.getUpperBound()),
+                         step = ctran::constantOf(loop.getStep());
+  if (!low || !high || !step || *step < 1 || *high - *low > n)
+    return std::nullopt;
+  SmallVector<int64_t> shifts;
+  for (int64_t v = *low; v < *high; v += *step)
+    shifts.push_back(wrapped(v));
+  return shifts;
+}
+
+/// Whether two boxes of one space never meet: along some dimension they are of other members.
+static bool areApart(ctran::ProgramOp program, ctran::BoxRef a, ctran::BoxRef b) {
+  if (a.view || b.view || a.reindex != b.reindex)
+    return false;
+  for (auto [x, y] : llvm::zip(a.range.getIndices(), b.range.getIndices())) {
+    if (!isa<ctran::CoordType>(x.getType()) || !isa<ctran::CoordType>(y.getType()))
+      continue;
+    FailureOr<ctran::CoordRef> left = ctran::resolveCoord(x), right = ctran::resolveCoord(y);
+    if (failed(left) || failed(right) || left->axis != right->axis)
+      continue;
+    int64_t n = program.getAxisSize(left->axis);
+    std::optional<SmallVector<int64_t>> these = shiftsOf(*left, n), those = shiftsOf(*right, n);
+    if (these && those &&
+        llvm::none_of(*these, [&](int64_t v) { return llvm::is_contained(*those, v); }))
+      return true;
+  }
+  return false;
+}
+
 LogicalResult KernelEmitter::analyse() {
   bool named = false, unnamed = false;
   Operation *first = nullptr;
@@ -55,9 +94,10 @@ LogicalResult KernelEmitter::analyse() {
             packetWindows.insert(ref->window);
   if (blockLoop)
     return checkBlockLoop();
+  findOwnPackets(ops);
   // Blocks may share ops when no op reads, or writes, what another op of the program writes: but
   // for packets, which each thread awaits for itself.
-  llvm::SmallPtrSet<Operation *, 4> reads, writes;
+  SmallVector<std::pair<Operation *, ctran::BoxAccess>> plain;
   together = true;
   for (ctran::ScheduleOpInterface op : ops) {
     if (Value slot = op.getTouchedSlot(); slot && !isPacketSlot(slot))
@@ -68,14 +108,52 @@ LogicalResult KernelEmitter::analyse() {
       FailureOr<ctran::BoxRef> ref = ctran::resolveRange(access.range);
       if (failed(ref) || packetWindows.contains(ref->window))
         continue;
-      auto &mine = access.write ? writes : reads, &others = access.write ? reads : writes;
-      together &=
-          !others.contains(ref->window) && !(access.write && !mine.insert(ref->window).second);
-      mine.insert(ref->window);
+      for (auto &[other, earlier] : plain) {
+        FailureOr<ctran::BoxRef> before = ctran::resolveRange(earlier.range);
+        if (other != op && (access.write || earlier.write) && ref->window == before->window)
+          together &= areApart(program, *ref, *before);
+      }
+      plain.push_back({op, access});
     }
   }
   blocks = together ? options.blocks : 1;
   return success();
+}
+
+/// A view of the own memory.
+static bool isOwn(ctran::PeerViewOp view) {
+  return !view.getRank() && llvm::all_of(view.getPoint(), [](Value at) {
+    FailureOr<ctran::CoordRef> coord = ctran::resolveCoord(at);
+    return succeeded(coord) && coord->isOwn();
+  });
+}
+
+/// What a rank contributes to its own sum need not travel as a packet: the reduction of the window
+/// takes it from where it lies.
+void KernelEmitter::findOwnPackets(ArrayRef<ctran::ScheduleOpInterface> ops) {
+  for (ctran::ScheduleOpInterface op : ops) {
+    auto copy = dyn_cast<ctran::CopyOp>(op.getOperation());
+    if (!copy || !copy.getNotify() || !isPacketSlot(copy.getNotify()) ||
+        copy.getDests().size() != 1 || copy->getParentOp() != program)
+      continue;
+    FailureOr<ctran::BoxRef> to = ctran::resolveRange(copy.getDests().front());
+    if (failed(to) || !to->view || !isOwn(to->view))
+      continue;
+    // Read by reductions of the whole window alone.
+    bool only = true;
+    for (ctran::ScheduleOpInterface reader : ops) {
+      SmallVector<ctran::BoxAccess> accesses;
+      reader.getAccesses(accesses);
+      for (ctran::BoxAccess access : accesses) {
+        FailureOr<ctran::BoxRef> from = ctran::resolveRange(access.range);
+        if (succeeded(from) && !access.write && from->window == to->window)
+          only &= isa<ctran::ReduceOp>(reader.getOperation()) && from->range.getFirst() &&
+                  to->range.getIndices().size() == 1 && from->range.getIndices().empty();
+      }
+    }
+    if (only)
+      ownPackets.insert({to->window, copy});
+  }
 }
 
 /// Whether `token` comes from an earlier turn of the loop over blocks, that is, from another block.

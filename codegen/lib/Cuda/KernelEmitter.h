@@ -32,11 +32,17 @@ private:
   int64_t blocks = 1;
   bool together = false; ///< blocks share every op: nothing is read that another may write
   llvm::SmallPtrSet<Operation *, 4> packetWindows;
-  bool aligned = true;   ///< every message of packets
+  /// Of a window of packets that a reduction takes whole: the copy of the own contribution.
+  llvm::SmallDenseMap<Operation *, ctran::CopyOp, 4> ownPackets;
+  bool aligned = true;     ///< every message of packets
+  bool lines = true;       ///< every message starts on 64 bytes and has room for as many
+  int64_t mostMessage = 0; ///< bytes of the longest message, and of the longest data op
+  int64_t mostBytes = 0;
   bool unsynced = false; ///< a data op since the last barrier of the block
 
   LogicalResult analyse();
   LogicalResult checkBlockLoop();
+  void findOwnPackets(ArrayRef<ctran::ScheduleOpInterface> ops);
   LogicalResult emitBlock(Block &block);
   LogicalResult emitFor(scf::ForOp loop);
   LogicalResult emitOp(ctran::ScheduleOpInterface op);
@@ -47,6 +53,11 @@ private:
   LogicalResult emitDests(Operation *op, ValueRange dests, SmallVectorImpl<CudaBox> &boxes,
                           bool packets);
   void fill(CudaKernel &kernel);
+  void chooseShape();
+  /// Takes note of a box that holds a message of packets.
+  LogicalResult message(Operation *op, const CudaBox &box);
+  /// The bytes that a copy or reduction moves: of the shortest of its boxes.
+  std::string lengthOf(ArrayRef<CudaBox> boxes);
 
   raw_ostream &line() {
     body.indent(indent * 2);
@@ -54,7 +65,7 @@ private:
   }
   /// A data op of a block starts when the one before is complete.
   void startData() {
-    if (unsynced)
+    if (unsynced && !together)
       line() << "__syncthreads();\n";
     unsynced = true;
   }

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /** Version of this interface. It changes when a call, a frozen struct or a meaning changes. */
-#define NCCLXRT_ABI_VERSION 2
+#define NCCLXRT_ABI_VERSION 3
 
 /** What a call came to. 0 is success; the numbers are stable. */
 typedef enum ncclxrtResult {
@@ -105,7 +105,8 @@ typedef struct ncclxrtSlotsDesc {
   const char *name;
   int64_t count;       /**< Of one generation. */
   int32_t generations; /**< At least 1; run e uses generation e mod generations. */
-  int32_t reserved;    /**< 0. */
+  int32_t writers;     /**< Ranks that may raise one counter; 0: any number. A counter with one is
+                            the quickest. A rank beyond them may be taken for not having signalled. */
 } ncclxrtSlotsDesc_t;
 
 typedef enum ncclxrtLaneKind {

@@ -101,6 +101,17 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCopy(ncclxrtCudaComm_t comm, void *str
                                                const void *from, size_t bytes);
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaSynchronize(ncclxrtCudaComm_t comm, void *stream);
 
+typedef struct ncclxrtCudaGraph *ncclxrtCudaGraph_t; /**< Work of one stream, to be repeated. */
+
+/** For the same callers: captures what the stream is given between the two calls, in the mode that
+ *  leaves other threads alone; repeats it on any stream, with a deadline (ncclxrtCudaWatch). A
+ * graph is destroyed when its last repetition is done, before what it uses. NULL is a no-op. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCaptureBegin(ncclxrtCudaComm_t comm, void *stream);
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
+                                                     ncclxrtCudaGraph_t *graph);
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaGraphLaunch(ncclxrtCudaGraph_t graph, void *stream);
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaGraphDestroy(ncclxrtCudaGraph_t graph);
+
 /* ------------------------------------------------------------------ programs on streams
  *
  * A compiled program (ncclxrt/abi.h, group B, here under the names ncclxrtCuda_*) enqueues instead
@@ -132,13 +143,16 @@ typedef struct ncclxrtCudaPlanDesc {
   const char *module;            /**< PTX with the kernels; NULL without. */
   const ncclxrtCudaKernelDesc_t *kernels;
   size_t num_kernels;
-  int32_t one_stream;  /**< Not 0: all lanes on one stream; the program's serial form must hold. */
-  int32_t reserved;    /**< 0. */
-  const char *cache;   /**< Folder of compiled kernels of the runtime; NULL: none. */
-  const char *nvrtc;   /**< Library that compiles them; NULL: libnvrtc.so of CUDA 13 or 12. */
-  const char *headers; /**< The toolkit's; NULL: /usr/local/cuda/include. */
+  int32_t one_stream;   /**< Not 0: all lanes on one stream; the program's serial form must hold. */
+  int32_t reserved;     /**< 0. */
+  const char *cache;    /**< Folder of compiled kernels of the runtime; NULL: none. */
+  const char *nvrtc;    /**< Library that compiles them; NULL: libnvrtc.so of CUDA 13 or 12. */
+  const char *headers;  /**< The toolkit's; NULL: /usr/local/cuda/include. */
+  void *const *streams; /**< The caller's, of each lane (of all with one_stream), each for one lane,
+                             which stay his to destroy after the plan; NULL: the plan's own. */
 } ncclxrtCudaPlanDesc_t;
-#define NCCLXRT_CUDA_PLAN_DESC_INIT {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define NCCLXRT_CUDA_PLAN_DESC_INIT                                                                \
+  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Makes windows and counters, checks the program by calling it once with nothing enqueued, and
  *  loads its kernels. Collective; an error of one rank is one of all. The memory is the
@@ -152,13 +166,17 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, siz
                                                      int32_t generation, void **data,
                                                      size_t *bytes);
 /** Enqueues one run behind what the stream holds, and the stream behind the run; with a deadline
- *  (ncclxrtCudaWatch). Refused while the stream is captured: counters carry the run's number. */
+ *  (ncclxrtCudaWatch). While the stream is captured, the run becomes part of the graph, on all
+ * ranks alike; a plan of ncclxrtCudaPlanPrepare begins and ends it with a meeting of all ranks,
+ * since a replay cannot count, so that replays and other runs may follow each other in any order.
+ */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream);
-/** Waits until all that its runs have enqueued is done; after an abort, too, which ends their waits. */
+/** Waits until all that its runs have enqueued is done; after an abort, too, which ends their
+ * waits. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan);
 /** When its last run is done, and that of every other rank which this process has on the same GPU:
- *  giving back memory waits for all of a GPU's streams, and nobody can end their waits meanwhile. NULL
- *  is a no-op. */
+ *  giving back memory waits for all of a GPU's streams, and nobody can end their waits meanwhile.
+ * NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan);
 
 /** A program as one kernel (ncclx-translate --ctran-to-cuda without its launcher): device code

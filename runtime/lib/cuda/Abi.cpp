@@ -127,6 +127,63 @@ ncclxrtResult_t ncclxrtCudaSynchronize(ncclxrtCudaComm_t comm, void *stream) {
   return comm->query().code();
 }
 
+struct ncclxrtCudaGraph {
+  cuda::Comm &comm;
+  cuda::GraphExec exec;
+};
+
+ncclxrtResult_t ncclxrtCudaCaptureBegin(ncclxrtCudaComm_t comm, void *stream) {
+  if (!comm)
+    return refuse("ncclxrtCudaCaptureBegin");
+  Status s = comm->enter();
+  if (s.ok())
+    s = comm->call(
+        comm->cuda().beginCapture(static_cast<cuda::Stream>(stream), cuda::captureOfThread),
+        "cuStreamBeginCapture");
+  return comm->remember(s);
+}
+
+ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
+                                      ncclxrtCudaGraph_t *graph) {
+  if (!comm || !graph)
+    return refuse("ncclxrtCudaCaptureEnd");
+  *graph = nullptr;
+  const cuda::Driver &cuda = comm->cuda();
+  cuda::Graph captured = nullptr;
+  cuda::GraphExec exec = nullptr;
+  Status s = comm->call(cuda.endCapture(static_cast<cuda::Stream>(stream), &captured),
+                        "cuStreamEndCapture");
+  if (s.ok())
+    s = comm->call(cuda.instantiate(&exec, captured, 0), "cuGraphInstantiate");
+  if (captured)
+    cuda.destroyGraph(captured);
+  if (s.ok())
+    *graph = new ncclxrtCudaGraph{*comm, exec};
+  return comm->remember(s);
+}
+
+ncclxrtResult_t ncclxrtCudaGraphLaunch(ncclxrtCudaGraph_t graph, void *on) {
+  if (!graph)
+    return refuse("ncclxrtCudaGraphLaunch");
+  cuda::Comm &comm = graph->comm;
+  auto stream = static_cast<cuda::Stream>(on);
+  Status s = comm.query();
+  if (s.ok())
+    s = comm.enter();
+  if (s.ok())
+    s = comm.call(comm.cuda().launchGraph(graph->exec, stream), "cuGraphLaunch");
+  if (s.ok())
+    s = comm.watch(stream);
+  return comm.remember(s);
+}
+
+ncclxrtResult_t ncclxrtCudaGraphDestroy(ncclxrtCudaGraph_t graph) {
+  if (graph && graph->comm.enter().ok())
+    graph->comm.cuda().destroyGraphExec(graph->exec);
+  delete graph;
+  return ncclxrtSuccess;
+}
+
 ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const char *reason) {
   if (!comm)
     return refuse("ncclxrtCudaAbort");

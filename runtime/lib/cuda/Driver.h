@@ -18,6 +18,8 @@ struct CUevent_st;
 struct CUctx_st;
 struct CUmod_st;
 struct CUfunc_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 
 namespace ncclxrt::cuda {
 
@@ -27,6 +29,8 @@ using Event = CUevent_st *;
 using Context = CUctx_st *;
 using Module = CUmod_st *;
 using Function = CUfunc_st *;
+using Graph = CUgraph_st *;
+using GraphExec = CUgraphExec_st *;
 
 struct IpcHandle { // CUipcMemHandle
   char reserved[64];
@@ -46,12 +50,25 @@ struct Copy2D { // CUDA_MEMCPY2D
   size_t toPitch;
   size_t width, height;
 };
+struct LaunchAttribute { // CUlaunchAttribute, of which one kind is used here
+  int id;
+  int padding;
+  int allowed; // of programmaticSerialization
+  char rest[60];
+};
+struct LaunchConfig { // CUlaunchConfig
+  unsigned blocks[3], threads[3], sharedBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
 
 // Results and flags.
 constexpr int success = 0, outOfMemory = 2, notReady = 600, alreadyEnabled = 704;
 constexpr int unifiedMemory = 4;
 constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1;
 constexpr unsigned waitAtLeast = 0, writeDefault = 0;
+constexpr int captureOfThread = 1, programmaticSerialization = 6;
 constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
               has64BitStreamOps = 122;
 
@@ -85,6 +102,12 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(destroyStream, cuStreamDestroy_v2, (Stream))                                                   \
   F(synchronize, cuStreamSynchronize, (Stream))                                                    \
   F(isCapturing, cuStreamIsCapturing, (Stream, int *))                                             \
+  F(beginCapture, cuStreamBeginCapture_v2, (Stream, int))                                          \
+  F(endCapture, cuStreamEndCapture, (Stream, Graph *))                                             \
+  F(instantiate, cuGraphInstantiateWithFlags, (GraphExec *, Graph, unsigned long long))            \
+  F(launchGraph, cuGraphLaunch, (GraphExec, Stream))                                               \
+  F(destroyGraph, cuGraphDestroy, (Graph))                                                         \
+  F(destroyGraphExec, cuGraphExecDestroy, (GraphExec))                                             \
   F(waitEvent, cuStreamWaitEvent, (Stream, Event, unsigned))                                       \
   F(waitValue32, cuStreamWaitValue32_v2, (Stream, Address, uint32_t, unsigned))                    \
   F(writeValue32, cuStreamWriteValue32_v2, (Stream, Address, uint32_t, unsigned))                  \
@@ -98,6 +121,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(unloadModule, cuModuleUnload, (Module))                                                        \
   F(getFunction, cuModuleGetFunction, (Function *, Module, const char *))                          \
   F(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, Function, int, size_t))        \
+  F(launchEx, cuLaunchKernelEx, (const LaunchConfig *, Function, void **, void **))                \
   F(launch, cuLaunchKernel,                                                                        \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,       \
      void **, void **))

@@ -50,6 +50,9 @@ private:
   Address epochs = 0;
   Module module = nullptr;
   Function function = nullptr;
+  /// Its launch may overlap the end of the kernel before: the blocks of two runs of all ranks that
+  /// share the GPU fit on it.
+  bool early = false;
 };
 
 std::string textOf(const char *t) { return t ? t : ""; }
@@ -156,6 +159,7 @@ Status KernelPlan::fits() {
                  "{} ranks share GPU {}, and {} blocks of each wait for each other, but only {} "
                  "blocks of '{}' fit on it at once",
                  sharing, device, desc.blocks, int64_t(most) * processors, name);
+  early = 2 * int64_t(desc.blocks) * sharing <= int64_t(most) * processors;
   return agree(mine, name, "what fits");
 }
 
@@ -182,9 +186,18 @@ Status KernelPlan::run(Stream stream) {
   if (Status s = comm.enter(); !s.ok())
     return s;
   void *parameters[] = {words.data()};
-  return comm.call(comm.cuda().launch(function, unsigned(desc.blocks), 1, 1, unsigned(desc.threads),
-                                      1, 1, 0, stream, parameters, nullptr),
-                   "cuLaunchKernel");
+  LaunchAttribute attribute{};
+  attribute.id = programmaticSerialization;
+  attribute.allowed = 1;
+  LaunchConfig config{};
+  config.blocks[0] = unsigned(desc.blocks);
+  config.threads[0] = unsigned(desc.threads);
+  config.blocks[1] = config.blocks[2] = config.threads[1] = config.threads[2] = 1;
+  config.stream = stream;
+  config.attributes = &attribute;
+  config.numAttributes = early ? 1 : 0;
+  return comm.call(comm.cuda().launchEx(&config, function, parameters, nullptr),
+                   "cuLaunchKernelEx");
 }
 
 Status cuda::prepareKernel(Comm &comm, const ncclxrtCudaKernelPlanDesc_t *desc,

@@ -1,7 +1,9 @@
 //===- Plan.cpp - Preparing and running a program on streams --------------===//
 #include "Plan.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 using namespace ncclxrt;
 using namespace ncclxrt::cuda;
@@ -32,6 +34,9 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
   }
   if (desc.module)
     module = desc.module;
+  if (desc.streams)
+    for (size_t lane = 0; lane < (desc.one_stream ? 1 : shape.lanes.size()); ++lane)
+      givenStreams.push_back(static_cast<Stream>(desc.streams[lane]));
   oneStream = desc.one_stream != 0;
   auto text = [](const char *t) { return std::string(t ? t : ""); };
   compileOptions = {comm.architecture(), text(desc.nvrtc), text(desc.headers), text(desc.cache)};
@@ -56,7 +61,11 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
       return error(ncclxrtPlanMismatch, "rank {} brings another plan than rank 0", r);
 
   plan->counters.resize(comm.nranks());
-  if (Status s = comm.counters(shape.slotCount, plan->counters.data()); !s.ok())
+  plan->captureFirst = shape.slotCount;
+  plan->meetingFirst = plan->captureFirst + shape.slotCount;
+  if (Status s =
+          comm.counters(plan->meetingFirst + 2 * size_t(comm.nranks()), plan->counters.data());
+      !s.ok())
     return s;
   for (size_t w = 0; w < shape.windows.size(); ++w) {
     const Shape::Window &window = shape.windows[w];
@@ -83,10 +92,14 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
 Status Plan::makeStreams() {
   const Driver &cuda = comm.cuda();
   lanes.resize(oneStream ? 1 : shape.lanes.size());
-  for (Lane &lane : lanes) {
+  ownStreams = givenStreams.empty();
+  for (size_t l = 0; l < lanes.size(); ++l) {
+    Lane &lane = lanes[l];
     lane.follows.assign(lanes.size(), 0);
-    if (Status s = comm.call(cuda.createStream(&lane.stream, nonBlocking), "cuStreamCreate");
-        !s.ok())
+    if (!ownStreams)
+      lane.stream = givenStreams[l];
+    else if (Status s = comm.call(cuda.createStream(&lane.stream, nonBlocking), "cuStreamCreate");
+             !s.ok())
       return s;
     if (Status s = comm.call(cuda.createEvent(&lane.event, noTiming), "cuEventCreate"); !s.ok())
       return s;
@@ -96,6 +109,7 @@ Status Plan::makeStreams() {
     for (Raised &r : array) {
       r.by.assign(slots.count, nobody);
       r.count.assign(slots.count * slots.generations, 0);
+      r.captured = r.count;
     }
   }
   return comm.call(cuda.createEvent(&entered, noTiming), "cuEventCreate");
@@ -190,7 +204,7 @@ Plan::~Plan() {
   const Driver &cuda = comm.cuda();
   (void)comm.enter();
   for (Lane &lane : lanes)
-    if (lane.stream)
+    if (lane.stream && ownStreams)
       cuda.destroyStream(lane.stream);
   for (Lane &lane : lanes)
     if (lane.event)
@@ -232,26 +246,32 @@ Status Plan::run(Stream stream) {
     return s;
   if (Status s = comm.enter(); !s.ok())
     return s;
-  int capturing = 0;
-  if (Status s = comm.call(cuda.isCapturing(stream, &capturing), "cuStreamIsCapturing"); !s.ok())
+  int captured = 0;
+  if (Status s = comm.call(cuda.isCapturing(stream, &captured), "cuStreamIsCapturing"); !s.ok())
     return s;
-  if (capturing)
-    return error(ncclxrtUnsupported,
-                 "plan '{}' cannot be captured: its counters carry the number of the run",
-                 shape.name);
+  if (captured)
+    return capture(stream);
+  Status done = enqueue(stream);
+  ++runNumber;
+  if (done.ok())
+    return comm.watch(stream);
+  if (!failure.ok())
+    comm.abort(failure); // others wait for what will not come
+  return done;
+}
+
+Status Plan::enqueue(Stream stream) {
+  const Driver &cuda = comm.cuda();
   if (Status s = comm.call(cuda.record(entered, stream), "cuEventRecord"); !s.ok())
     return s;
   for (Lane &lane : lanes)
     lane.used = false;
   failure = Status();
   int32_t status = program(reinterpret_cast<int64_t>(this));
-  ++runNumber;
   if (failure.ok() && status != 0)
     failure = error(ncclxrtResult_t(status), "plan '{}': the program failed", shape.name);
-  if (!failure.ok()) {
-    comm.abort(failure); // others wait for what will not come
+  if (!failure.ok())
     return failure;
-  }
   for (Lane &lane : lanes) {
     if (!lane.used)
       continue;
@@ -260,5 +280,52 @@ Status Plan::run(Stream stream) {
     if (Status s = comm.call(cuda.waitEvent(stream, lane.event, 0), "cuStreamWaitEvent"); !s.ok())
       return s;
   }
-  return comm.watch(stream);
+  return {};
+}
+
+/// All ranks' streams have come here. The own counters of the meeting are 0 before and after: a
+/// peer raises them again only behind the other meeting, in which this rank takes part later.
+Status Plan::meet(Stream stream, size_t place) {
+  size_t first = meetingFirst + place * size_t(comm.nranks());
+  for (int r = 0; r < comm.nranks(); ++r)
+    if (r != comm.rank())
+      if (Status s = comm.raise(stream, counters[r] + first + comm.rank(), 1); !s.ok())
+        return s;
+  for (int r = 0; r < comm.nranks(); ++r)
+    if (r != comm.rank())
+      if (Status s = comm.await(stream, counters[comm.rank()] + first + r, 1); !s.ok())
+        return s;
+  return {};
+}
+
+Status Plan::capture(Stream stream) {
+  const Driver &cuda = comm.cuda();
+  uint64_t *own = counters[comm.rank()];
+  auto clear = [&](size_t first, size_t count) {
+    return comm.call(
+        cuda.fill(reinterpret_cast<Address>(own + first), 0, count * sizeof(uint64_t), stream),
+        "cuMemsetD8Async");
+  };
+  size_t ranks = size_t(comm.nranks());
+  if (Status s = meet(stream, 0); !s.ok())
+    return s;
+  if (Status s = clear(meetingFirst, ranks); !s.ok())
+    return s;
+  for (auto &array : raised)
+    for (Raised &r : array)
+      std::fill(r.captured.begin(), r.captured.end(), 0);
+  capturing = true;
+  int64_t next = std::exchange(runNumber, 0);
+  Status done = enqueue(stream);
+  runNumber = next;
+  capturing = false;
+  if (!done.ok())
+    return done;
+  if (Status s = meet(stream, 1); !s.ok())
+    return s;
+  // What was raised in this run has come: whoever raised it is here.
+  if (shape.slotCount)
+    if (Status s = clear(captureFirst, shape.slotCount); !s.ok())
+      return s;
+  return clear(meetingFirst + ranks, ranks);
 }

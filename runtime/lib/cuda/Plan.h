@@ -79,8 +79,9 @@ private:
 
   /// Counters of one array at one rank: who raises them, and how often this rank has.
   struct Raised {
-    std::vector<int32_t> by;     ///< by index: a stream, `nobody` or `several`
-    std::vector<uint64_t> count; ///< by generation and index
+    std::vector<int32_t> by;        ///< by index: a stream, `nobody` or `several`
+    std::vector<uint64_t> count;    ///< by generation and index
+    std::vector<uint64_t> captured; ///< the same of a captured run, which is the first of all
   };
   static constexpr int32_t nobody = -1, several = -2;
 
@@ -98,11 +99,19 @@ private:
   };
   std::vector<Kernel> kernels;
   bool oneStream = false;
+  std::vector<Stream> givenStreams;
   CompileOptions compileOptions;
 
+  /// A captured run is the same each time that it is replayed, so it is always run 0: on counters
+  /// of its own, between two meetings of all ranks, of which the second leaves all counters 0.
+  Status capture(Stream stream);
+  Status enqueue(Stream stream);
+  Status meet(Stream stream, size_t place);
+
   std::vector<std::vector<char *>> memory; ///< by window and rank
-  std::vector<uint64_t *> counters;        ///< by rank
-  std::vector<Lane> lanes;                 ///< streams; lane l is lanes[oneStream ? 0 : l]
+  std::vector<uint64_t *> counters;        ///< by rank; of ordinary runs, then of captured ones
+  size_t captureFirst = 0, meetingFirst = 0;
+  std::vector<Lane> lanes; ///< streams; lane l is lanes[oneStream ? 0 : l]
   Event entered = nullptr;
   std::vector<std::vector<Raised>> raised; ///< by array and rank
   /// Operations of our kernels: those of ncclxrtReduceKind_t, a sum divided, and a sum scaled.
@@ -113,7 +122,7 @@ private:
   Function raiseKernel = nullptr;
   std::vector<Module> modules;
 
-  bool rehearsing = false;
+  bool rehearsing = false, capturing = false, ownStreams = true;
   int64_t runNumber = 0, currentOp = -1;
   std::vector<Address> arguments;
   Status failure;

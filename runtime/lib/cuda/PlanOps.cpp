@@ -165,10 +165,11 @@ ncclxrtResult_t Plan::raise(int64_t lane, int64_t slots, int64_t peer, int64_t i
   }
   const Shape::Slots &array = shape.slots[slots];
   int64_t place = runNumber % array.generations * array.count + index;
-  uint64_t *slot = counters[rank] + array.first + place;
+  uint64_t *slot = counters[rank] + (capturing ? captureFirst : 0) + array.first + place;
   // The value that the counter gets is known where one stream alone raises it.
   if (writers[slots] == 1 && who.by[index] == stream)
-    return check(comm.raise(lanes[stream].stream, slot, ++who.count[place]));
+    return check(
+        comm.raise(lanes[stream].stream, slot, ++(capturing ? who.captured : who.count)[place]));
   return check(launchOwn(lanes[stream], raiseKernel, 1, &slot));
 }
 
@@ -249,8 +250,8 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
   if (rehearsing || value <= 0)
     return ncclxrtSuccess;
   const Shape::Slots &array = shape.slots[slots];
-  const uint64_t *first =
-      counters[comm.rank()] + array.first + runNumber % array.generations * array.count + index;
+  const uint64_t *first = counters[comm.rank()] + (capturing ? captureFirst : 0) + array.first +
+                          runNumber % array.generations * array.count + index;
   for (int64_t i = 0; i < count; ++i)
     if (auto code =
             check(comm.await(lanes[oneStream ? 0 : lane].stream, first + i, uint64_t(value))))

@@ -10,12 +10,16 @@ template <class T> struct Plain {
   using type = std::conditional_t<std::is_enum_v<T>, int, T>;
 };
 template <class T> struct Plain<T *> {
-  using type =
-      std::conditional_t<std::is_same_v<std::remove_const_t<T>, CUipcMemHandle>,
-                         ncclxrt::cuda::IpcHandle *,
-                         std::conditional_t<std::is_same_v<std::remove_const_t<T>, CUDA_MEMCPY2D>,
-                                            const ncclxrt::cuda::Copy2D *,
-                                            std::conditional_t<std::is_enum_v<T>, int *, T *>>>;
+  using type = std::conditional_t<std::is_enum_v<T>, int *, T *>;
+};
+template <> struct Plain<CUipcMemHandle *> {
+  using type = ncclxrt::cuda::IpcHandle *;
+};
+template <> struct Plain<const CUDA_MEMCPY2D *> {
+  using type = const ncclxrt::cuda::Copy2D *;
+};
+template <> struct Plain<const CUlaunchConfig *> {
+  using type = const ncclxrt::cuda::LaunchConfig *;
 };
 template <> struct Plain<CUipcMemHandle> {
   using type = ncclxrt::cuda::IpcHandle;
@@ -50,3 +54,12 @@ static_assert(unifiedMemory == CU_MEMORYTYPE_UNIFIED && nonBlocking == CU_STREAM
 static_assert(capabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               capabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
               has64BitStreamOps == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
+              sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(LaunchAttribute, allowed) == offsetof(CUlaunchAttribute, value));
+static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
+              offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs) &&
+              offsetof(LaunchConfig, numAttributes) == offsetof(CUlaunchConfig, numAttrs) &&
+              offsetof(LaunchConfig, threads) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(captureOfThread == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+              programmaticSerialization == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);

@@ -23,6 +23,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -34,7 +35,8 @@ using namespace ncclxrt;
 using namespace ncclxrt::cuda;
 
 namespace {
-constexpr int invalidValue = 1, notFound = 500, notSupported = 801, unknown = 999;
+constexpr int invalidValue = 1, illegalState = 401, notFound = 500, notSupported = 801,
+              unjoined = 904, unknown = 999;
 
 std::mutex everything;
 
@@ -74,6 +76,18 @@ template <typename T> T load(Address at) {
 }
 } // namespace
 
+/// What captured streams were given: things to do, each after others.
+struct CUgraph_st {
+  struct Node {
+    std::function<bool()> act;
+    std::vector<size_t> after;
+  };
+  std::vector<Node> nodes;
+  std::vector<CUstream_st *> members; ///< the first is the one whose capture this is
+};
+struct CUgraphExec_st {
+  std::vector<CUgraph_st::Node> nodes;
+};
 struct CUctx_st {
   int device;
   bool peers[16];
@@ -83,6 +97,8 @@ struct CUstream_st {
   std::condition_variable changed;
   std::deque<std::function<bool()>> work; ///< false: not yet
   bool busy = false, leaving = false;
+  CUgraph_st *capture = nullptr; ///< with `tail`, of the thread that captures
+  std::vector<size_t> tail;      ///< what the stream's next captured thing comes after
   std::thread thread{[this] { serve(); }};
 
   void serve() {
@@ -107,6 +123,10 @@ struct CUstream_st {
     }
   }
   void add(std::function<bool()> next) {
+    if (capture) {
+      capture->nodes.push_back({std::move(next), std::exchange(tail, {capture->nodes.size()})});
+      return;
+    }
     std::lock_guard<std::recursive_mutex> driver(driverLock);
     std::lock_guard<std::mutex> hold(lock);
     work.push_back(std::move(next));
@@ -119,6 +139,8 @@ struct CUstream_st {
 };
 struct CUevent_st {
   uint64_t recorded = 0, done = 0; // under `everything`
+  CUgraph_st *capture = nullptr;   ///< recorded there last, behind `tail`
+  std::vector<size_t> tail;
 };
 struct CUmod_st {
   std::string image;
@@ -323,12 +345,85 @@ int cuStreamSynchronize(Stream stream) {
   stream->drain();
   return success;
 }
-int cuStreamIsCapturing(Stream, int *capturing) {
-  *capturing = fails(__func__);
+int cuStreamIsCapturing(Stream stream, int *capturing) {
+  FAKE_CUDA_FAILS;
+  *capturing = stream->capture != nullptr;
+  return success;
+}
+int cuStreamBeginCapture_v2(Stream stream, int) {
+  FAKE_CUDA_FAILS;
+  if (stream->capture)
+    return illegalState;
+  stream->capture = new CUgraph_st;
+  stream->capture->members = {stream};
+  stream->tail.clear();
+  return success;
+}
+int cuStreamEndCapture(Stream stream, Graph *graph) {
+  FAKE_CUDA_FAILS;
+  CUgraph_st *made = stream->capture;
+  if (!made || made->members.front() != stream)
+    return illegalState;
+  // Whatever a stream did has been joined by the one that began.
+  std::vector<bool> joined(made->nodes.size());
+  for (size_t n : stream->tail)
+    joined[n] = true;
+  for (size_t n = made->nodes.size(); n-- > 0;)
+    for (size_t before : made->nodes[n].after)
+      joined[before] = joined[before] || joined[n];
+  for (Stream member : made->members)
+    member->capture = nullptr;
+  if (std::find(joined.begin(), joined.end(), false) != joined.end())
+    return unjoined;
+  *graph = made;
+  return success;
+}
+int cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph, unsigned long long) {
+  FAKE_CUDA_FAILS;
+  log("cuGraphInstantiate {} nodes", graph->nodes.size());
+  *exec = new CUgraphExec_st{graph->nodes};
+  return success;
+}
+int cuGraphLaunch(GraphExec exec, Stream stream) {
+  FAKE_CUDA_FAILS;
+  log("cuGraphLaunch");
+  // One thing after the other, each when those before it are done: a wait does not hold up others.
+  auto done = std::make_shared<std::vector<bool>>(exec->nodes.size());
+  stream->add([exec, done] {
+    bool all = true;
+    for (size_t n = 0; n < done->size(); ++n)
+      if (!(*done)[n]) {
+        const std::vector<size_t> &after = exec->nodes[n].after;
+        (*done)[n] =
+            std::all_of(after.begin(), after.end(), [&](size_t b) { return (*done)[b]; }) &&
+            exec->nodes[n].act();
+        all = all && (*done)[n];
+      }
+    return all;
+  });
+  return success;
+}
+int cuGraphDestroy(Graph graph) {
+  delete graph;
+  return success;
+}
+int cuGraphExecDestroy(GraphExec exec) {
+  delete exec;
   return success;
 }
 int cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   log("cuStreamWaitEvent");
+  if (event->capture) {
+    if (stream->capture && stream->capture != event->capture)
+      return illegalState;
+    if (!stream->capture) {
+      stream->capture = event->capture;
+      stream->capture->members.push_back(stream);
+      stream->tail.clear();
+    }
+    stream->tail.insert(stream->tail.end(), event->tail.begin(), event->tail.end());
+    return success;
+  }
   uint64_t wanted;
   {
     std::lock_guard<std::mutex> hold(everything);
@@ -362,6 +457,10 @@ int cuEventDestroy_v2(Event event) {
   return success;
 }
 int cuEventRecord(Event event, Stream stream) {
+  event->capture = stream->capture;
+  event->tail = stream->tail;
+  if (stream->capture)
+    return success;
   uint64_t number;
   {
     std::lock_guard<std::mutex> hold(everything);
@@ -419,6 +518,12 @@ int cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned, unsig
     return true;
   });
   return success;
+}
+int cuLaunchKernelEx(const LaunchConfig *config, Function function, void **parameters,
+                     void **extra) {
+  log("early {}", config->numAttributes ? config->attributes->allowed : 0);
+  return cuLaunchKernel(function, config->blocks[0], 1, 1, config->threads[0], 1, 1, 0,
+                        config->stream, parameters, extra);
 }
 
 // NVRTC.

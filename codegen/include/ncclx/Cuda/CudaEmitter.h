@@ -12,7 +12,7 @@ namespace mlir::ncclx {
 struct CudaOptions {
   int64_t threads = 512;
   /// Blocks of a program whose ops name no block: only one whose blocks never meet takes more
-  /// than 1.
+  /// than 1. 0: as many as suit its messages, and threads likewise.
   int64_t blocks = 32;
 };
 

@@ -28,6 +28,8 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
   let options = [
     Option<"loadStore", "load-store", "bool", "true",
            "Peers' memory is reached by load and store (false: by puts of a nic lane alone)">,
+    Option<"oneKernel", "one-kernel", "bool", "false",
+           "All ops are those of one kernel's sm lane, and eager collectives send packets">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
            "Topology file into which `trees` are packed; without it, the module's ncclx.topology">
   ];

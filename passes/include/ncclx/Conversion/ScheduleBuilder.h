@@ -24,6 +24,8 @@ struct Carrier {
   bool loadStore = true;
   /// Index of the lanes; collectives that are in flight together take different ones.
   int64_t index = 0;
+  /// All on the sm lane of one kernel; what `arrivals` tell of travels as packets.
+  bool oneKernel = false;
 };
 
 /// How a `reduce` combines its operands; `scale` and `divide` as the op has them.
@@ -80,6 +82,8 @@ public:
   DimAttr freeDim(int64_t size, int64_t granule = 1);
   Value scratch(StringRef name, MemRefType type, int64_t generations = 1);
   Value slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun, int64_t generations = 1);
+  /// Slots of one put each into a window of two generations, which has no other writers.
+  Value arrivals(StringRef name, ArrayRef<DimAttr> dims);
   Value reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                 bool resident = false, std::optional<int64_t> extent = std::nullopt);
   /// `size`, of `count`: only so much of the start of the box.
@@ -99,11 +103,17 @@ public:
     LaneKind kind;
     int64_t index;
   };
-  LaneRef copyLane() { return {carrier.loadStore ? LaneKind::CE : LaneKind::NIC, carrier.index}; }
-  LaneRef controlLane() {
-    return {carrier.loadStore ? LaneKind::CE : LaneKind::Host, carrier.index};
+  LaneRef copyLane() {
+    return carrier.oneKernel
+               ? reduceLane()
+               : LaneRef{carrier.loadStore ? LaneKind::CE : LaneKind::NIC, carrier.index};
   }
-  LaneRef reduceLane() { return {LaneKind::SM, carrier.index}; }
+  LaneRef controlLane() {
+    return carrier.oneKernel
+               ? reduceLane()
+               : LaneRef{carrier.loadStore ? LaneKind::CE : LaneKind::Host, carrier.index};
+  }
+  LaneRef reduceLane() { return {LaneKind::SM, carrier.oneKernel ? 0 : carrier.index}; }
   Value copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane,
              StringRef note);
   Value reduce(const Combination &how, ValueRange sources, Value dest, ValueRange after,

@@ -7,7 +7,8 @@
 // member puts in run e into the generation of run e - 2 comes after the other's signal of run e -
 // 1, which comes after the other's exit of run e - 2. An all_reduce sends every element to everyone
 // (one-shot). From or to a root, the receiver says when it has taken a piece, and a sender runs
-// ahead by as many runs as there are generations.
+// ahead by as many runs as there are generations. Each of these has its own counters, so that a
+// sender does not touch what the receiver of an earlier run polls.
 //
 //===------------------------------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -29,7 +30,7 @@ static InFlight eagerFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t depth = depthFor(c.outType);
   Value part = s.scratch(c.name + ".part",
                          MemRefType::get({capacityOf(s, c)}, c.inType.getElementType()), depth);
-  Value data = s.slots(c.name + ".data", {}, 1);
+  Value data = s.slots(c.name + ".data", {}, 1, depth);
   Value taken = s.slots(c.name + ".taken", boundDims(s, c.axes), 1, depth);
   Value start = sourceRooted(s, c, v, members);
   InFlight flight;
@@ -69,7 +70,7 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value isRoot = s.equal(members.own(), s.constant(c.root));
   int64_t depth = depthFor(c.inType);
   Value parts = memberWindow(s, c, capacityOf(s, c), depth);
-  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
+  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1, depth);
   Value taken = s.slots(c.name + ".taken", {}, 1, depth);
   Value start = sourceRooted(s, c, v, members);
   InFlight flight;
@@ -127,7 +128,7 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
                                 : s.source(shard ? s.range(v.in, own) : s.range(v.in), c.name, own,
                                            {}, c.inReady);
   Value parts = memberWindow(s, c, whole ? c.inType.getNumElements() : capacityOf(s, c), 2);
-  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
+  Value data = s.arrivals(c.name + ".data", boundDims(s, c.axes));
   auto piece = [&](const Point &to) { return whole ? s.range(v.in) : inputBox(s, c, v.in, to); };
 
   InFlight flight;
@@ -138,13 +139,20 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
   // The own piece: at once where it belongs, or among those that are summed up.
   SmallVector<Value> outFree =
       joined(c.outFree, c.in == c.out ? flight.inFree : SmallVector<Value>());
-  Value kept = c.flow.combines ? s.copy(piece(Point()), s.range(parts, own), Value(), start,
-                                        s.controlLane(), "keep own")
-                               : s.copy(piece(Point()), s.range(v.out, own), Value(),
-                                        joined(start, outFree), s.controlLane(), "keep own");
+  // Packets are a window's only writers, so the own one is a packet, too.
+  bool toSelf = c.flow.combines && s.carrier.oneKernel;
+  Value kept;
+  if (toSelf)
+    kept = s.put(piece(Point()), s.range(s.at(parts, Point()), own),
+                 s.slot(s.at(data, Point()), own), start, "keep own");
+  else if (c.flow.combines)
+    kept = s.copy(piece(Point()), s.range(parts, own), Value(), start, s.controlLane(), "keep own");
+  else
+    kept = s.copy(piece(Point()), s.range(v.out, own), Value(), joined(start, outFree),
+                  s.controlLane(), "keep own");
   flight.inFree.push_back(kept);
 
-  flight.finish = [s, c, v, parts, data, kept, outFree]() mutable -> SmallVector<Value> {
+  flight.finish = [s, c, v, parts, data, kept, outFree, toSelf]() mutable -> SmallVector<Value> {
     auto arrived = [&](const Point &peer, ValueRange after) {
       return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), after, "await data");
     };
@@ -162,6 +170,8 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
         c.axes, kept, [&](const Point &peer, Value before) { return arrived(peer, before); });
     bool cut = c.flow.inCut.has_value();
     SmallVector<Value> own = ownPoint(s, c.axes);
+    if (toSelf)
+      here = s.arrive(s.slot(data, own), s.constant(1), here, "await own");
     Value dest = cut ? s.range(v.out, own) : s.range(v.out);
     Value sum = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), dest,
                          joined({here, kept}, outFree), "reduce");

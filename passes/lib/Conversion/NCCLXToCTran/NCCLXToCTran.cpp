@@ -50,15 +50,16 @@ struct Started {
 
 class Converter {
 public:
-  Converter(func::FuncOp function, bool loadStore, topology::TreePacker *trees)
-      : function(function), b(function.getContext()), loadStore(loadStore), trees(trees) {}
+  Converter(func::FuncOp function, bool loadStore, bool oneKernel, topology::TreePacker *trees)
+      : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
+        trees(trees) {}
 
   LogicalResult run();
 
 private:
   func::FuncOp function;
   OpBuilder b;
-  bool loadStore;
+  bool loadStore, oneKernel;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -424,7 +425,7 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     s->spec.inReady = ctran::joined(s->spec.inReady, readyTokens(sizes));
   }
   s->spec.outFree = freeTokens(s->outRoot);
-  ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0};
+  ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -494,7 +495,7 @@ LogicalResult Converter::convertChunk(FinishChunkOp op) {
 // A rank has come when all that it did before is done, and everything behind it follows the others.
 void Converter::convertBarrier(BarrierOp op) {
   std::string name = "barrier." + std::to_string(numbers["barrier"]++);
-  ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore}, name);
+  ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore, 0, oneKernel}, name);
   SmallVector<unsigned> axes = grid->axesOf(op);
   SmallVector<StringAttr> names = namesOf(axes);
   collectives.push_back(
@@ -718,7 +719,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       own.emplace(*read.topology, topology::Rate::payload);
     }
     for (func::FuncOp function : functions)
-      if (failed(Converter(function, loadStore, own ? &*own : trees).run()))
+      if (failed(Converter(function, loadStore, oneKernel, own ? &*own : trees).run()))
         return signalPassFailure();
   }
 

@@ -121,6 +121,14 @@ Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t per
                          Realisation::Counter);
 }
 
+Value ScheduleBuilder::arrivals(StringRef name, ArrayRef<DimAttr> dims) {
+  if (!carrier.oneKernel)
+    return slots(name, dims, 1);
+  return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
+                         dimArray(builder, dims), 1, 1, 2, 0, SlotScope::System,
+                         Realisation::Inband);
+}
+
 Value ScheduleBuilder::reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                                bool resident, std::optional<int64_t> extent) {
   return ReindexOp::create(builder, loc, window.getType(), window,
@@ -244,7 +252,9 @@ Value ScheduleBuilder::sink(Value range, StringRef value, ValueRange indices,
 
 Value ScheduleBuilder::put(Value source, Value dest, Value arrived, ValueRange after,
                            StringRef note) {
-  if (!carrier.loadStore)
+  FailureOr<SlotRef> slot = resolveSlot(arrived);
+  bool inband = succeeded(slot) && slot->slots.getRealisation() == Realisation::Inband;
+  if (!carrier.loadStore || inband)
     return copy(source, dest, arrived, after, copyLane(), note);
   // The lane completes in order, so the signal behind the copy is released after it (S17).
   Value copied = copy(source, dest, Value(), after, copyLane(), note);

@@ -42,6 +42,8 @@ NCCLXRT_HD Share shareOf(int64_t total, int64_t granule, int64_t n, int64_t inde
   return {from < total ? from : total, to < total ? to : total};
 }
 
+NCCLXRT_HD int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /// Pieces of pieces, as a generated kernel names a box of an index space (dialect/SPEC.md, S5).
 NCCLXRT_HD Share balancedPiece(Share of, int64_t granule, int64_t n, int64_t index) {
   Share s = shareOf(of.size(), granule, n, index);

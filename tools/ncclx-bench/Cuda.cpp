@@ -1,0 +1,257 @@
+//===- Cuda.cpp - Collectives of the GPUs of this machine, measured --------===//
+//
+// Each cell is compiled as one kernel of packets, where messages are short, and for streams and
+// copy engines, where they are long; a range of sizes has both. Ours and NCCL's modes take turns
+// round by round in one process, launched singly and replayed from a graph.
+//
+//===----------------------------------------------------------------------===//
+#include "Bench.h"
+
+#include "Compare.h"
+#include "CudaProgram.h"
+#include "Nccl.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+#include <limits>
+
+using namespace ncclx_bench;
+using namespace mlir::ncclx;
+
+namespace {
+
+constexpr int64_t mostOfKernel = 4 << 20, leastOfStreams = 1 << 20; // bytes of a cell
+constexpr int64_t mostChecked = 16 << 20;                           // by the reference interpreter
+
+struct Row {
+  std::string program, shape;
+  int64_t burst = 0, graphRuns = 0, wrong = -1; ///< -1: not checked
+  std::vector<double> seconds;                  ///< as Execution has them
+  bool nccl = false;
+
+  size_t kinds() const { return nccl ? 1 + Nccl::modes : 1; }
+  double single() const { return seconds[0]; }
+  double graph() const { return graphRuns ? seconds[kinds()] : 0; }
+  /// NCCL's fastest mode, singly or in a graph; -1: none.
+  int bestMode(bool graph) const {
+    size_t first = graph ? kinds() : 0;
+    int best = -1;
+    for (size_t m = 1; m < kinds() && first + m < seconds.size(); ++m)
+      if (best < 0 || seconds[first + m] < seconds[first + best + 1])
+        best = int(m) - 1;
+    return best;
+  }
+  double ofMode(int mode, bool graph) const { return seconds[(graph ? kinds() : 0) + mode + 1]; }
+};
+
+class CudaBench {
+public:
+  CudaBench(mlir::MLIRContext &context, const topology::Topology &machine, const Options &options,
+            const CudaDevices &gpus, int nranks)
+      : context(context), machine(machine), options(options), gpus(gpus), nranks(nranks) {}
+  /// False: an error has been printed.
+  bool run(const Cell &cell, bool oneKernel);
+  void head();
+  std::string lines;
+  int64_t wrong = 0;
+
+private:
+  mlir::MLIRContext &context;
+  const topology::Topology &machine;
+  const Options &options;
+  const CudaDevices &gpus;
+  int nranks;
+  void print(const Cell &cell, const Row &row);
+};
+
+void CudaBench::head() {
+  llvm::outs() << llvm::formatv("\n{0} ranks on {1} x {2}, {3}; us a call, singly and in a graph\n",
+                                nranks, gpus.count, gpus.name, options.dtype)
+               << llvm::formatv("{0,-15}{1,11}{2,9}{3,11}{4,9}{5,9}{6,9}{7,9}", "collective",
+                                "bytes", "program", "shape", "us", "graph us", "algbw", "busbw");
+  if (!options.against.empty())
+    llvm::outs() << llvm::formatv("{0,10}{1,7}{2,10}{3,7}  {4}", "NCCL us", "ratio", "graph us",
+                                  "ratio", "modes");
+  llvm::outs() << llvm::formatv("{0,8}\n", "#wrong");
+}
+
+void CudaBench::print(const Cell &cell, const Row &row) {
+  const char *name = collectiveNames[cell.collective];
+  double best = row.graphRuns ? std::min(row.single(), row.graph()) : row.single();
+  double algbw = double(cell.bytes) / best / 1e9;
+  double busbw = algbw * busFactor(cell.collective, nranks);
+  llvm::raw_ostream &os = llvm::outs();
+  os << llvm::formatv("{0,-15}{1,11}{2,9}{3,11}{4,9:F2}{5,9:F2}{6,9:F2}{7,9:F2}", name, cell.bytes,
+                      row.program, row.shape, row.single() * 1e6, row.graph() * 1e6, algbw, busbw);
+  int single = row.bestMode(false), graph = row.graphRuns ? row.bestMode(true) : -1;
+  if (single >= 0)
+    os << llvm::formatv("{0,10:F2}{1,7:F2}", row.ofMode(single, false) * 1e6,
+                        row.single() / row.ofMode(single, false));
+  if (graph >= 0)
+    os << llvm::formatv("{0,10:F2}{1,7:F2}  {2}, {3}", row.ofMode(graph, true) * 1e6,
+                        row.graph() / row.ofMode(graph, true), Nccl::modeName(single),
+                        Nccl::modeName(graph));
+  os << llvm::formatv("{0,8}\n", row.wrong < 0 ? "n/a" : std::to_string(row.wrong));
+  os.flush();
+  llvm::raw_string_ostream line(lines);
+  llvm::json::OStream json(line);
+  json.object([&] {
+    json.attribute("bench", "ncclx-bench");
+    json.attribute("transport", "cuda");
+    json.attribute("card", gpus.name);
+    json.attribute("gpus", gpus.count);
+    json.attribute("ranks", nranks);
+    json.attribute("collective", name);
+    json.attribute("in_place", false);
+    json.attribute("dtype", options.dtype);
+    json.attribute("bytes", cell.bytes);
+    json.attribute("program", row.program);
+    json.attribute("shape", row.shape);
+    json.attribute("rounds", options.rounds);
+    json.attribute("iterations", row.burst);
+    json.attribute("us", row.single() * 1e6);
+    if (row.graphRuns) {
+      json.attribute("graph_runs", row.graphRuns);
+      json.attribute("graph_us", row.graph() * 1e6);
+    }
+    json.attribute("algbw_GBps", algbw);
+    json.attribute("busbw_GBps", busbw);
+    for (bool inGraph : {false, true})
+      if (row.nccl && (row.graphRuns || !inGraph))
+        json.attributeObject(inGraph ? "nccl_graph_us" : "nccl_us", [&] {
+          for (int mode = 0; mode < Nccl::modes; ++mode)
+            json.attribute(Nccl::modeName(mode), row.ofMode(mode, inGraph) * 1e6);
+        });
+    if (row.wrong >= 0)
+      json.attribute("wrong", row.wrong);
+  });
+  line << "\n";
+}
+
+bool CudaBench::run(const Cell &cell, bool oneKernel) {
+  Compilation compilation(context, SelectionTarget{&machine, topology::Rate::payload, true});
+  if (oneKernel)
+    compilation.asOneKernel();
+  if (failed(compilation.parseText(graphOf(cell, nranks, options.algorithm, options.dtype), "")) ||
+      failed(compilation.choose()) || failed(compilation.lower()))
+    return false;
+  compilation.prove();
+  if (!compilation.proof()) {
+    llvm::outs() << "error: not proved: " << compilation.proof().str() << "\n";
+    return false;
+  }
+  CudaProgram program;
+  if (oneKernel ? failed(program.makeKernel(compilation, 0))
+                : failed(program.make(compilation, gpus.architecture)))
+    return false;
+  Row row;
+  row.program = oneKernel ? "kernel" : "streams";
+  row.shape = oneKernel
+                  ? llvm::formatv("{0}x{1}", program.whole->blocks, program.whole->threads).str()
+                  : compilation.collectives().front().algorithm;
+  ExecuteOptions execute;
+  double guess = (oneKernel ? 3 : 25) + double(cell.bytes) / 150e3; // us
+  row.graphRuns = options.graphRuns == 0 ? 0
+                  : guess < 100          ? options.graphRuns
+                  : guess < 1000         ? 4
+                                         : 1;
+  row.burst = std::clamp<int64_t>(int64_t(double(options.batchMs) * 1000 / guess), 2, 20'000);
+  if (row.graphRuns)
+    row.burst = (row.burst + row.graphRuns - 1) / row.graphRuns * row.graphRuns;
+  execute.repeat = 1;
+  execute.burst = row.burst;
+  execute.rounds = options.rounds;
+  execute.graphRuns = row.graphRuns;
+  execute.replays = options.check ? 6 : 1;
+  execute.timeoutMs = 60'000;
+  NcclCall call{collectiveNames[cell.collective], cell.bytes, options.dtype == "bf16"};
+  row.nccl = !options.against.empty() && cell.collective != Broadcast;
+  if (row.nccl)
+    execute.nccl = &call;
+  Execution execution;
+  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache};
+  if (!execution.runCuda(compilation.plan(), oneKernel ? nullptr : compilation.entry(), program,
+                         paths, gpus, execute)) {
+    llvm::outs() << "error: " << collectiveNames[cell.collective] << " of " << cell.bytes
+                 << " bytes: " << execution.error << "\n";
+    return false;
+  }
+  row.seconds = execution.burstSeconds;
+  if (options.check && cell.bytes <= mostChecked) {
+    Report report;
+    std::string error;
+    if (!compareWithReference(compilation, execution, execute, report, error)) {
+      llvm::outs() << "error: " << error << "\n";
+      return false;
+    }
+    row.wrong = 0;
+    for (const Report::Output &output : report.outputs)
+      row.wrong += output.different;
+    wrong += row.wrong;
+  }
+  print(cell, row);
+  return true;
+}
+
+} // namespace
+
+int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology *given,
+                           const Options &options) {
+  CudaDevices gpus;
+  std::string why;
+  if (!gpus.find(options.cudaDriver, why) || (!options.against.empty() && !Nccl::available(why))) {
+    llvm::outs() << "error: " << why << "\n";
+    return 2;
+  }
+  std::string lines;
+  int64_t wrong = 0;
+  int code = 0;
+  for (int nranks : options.ranks) {
+    if (!options.against.empty() && nranks > gpus.count) {
+      llvm::outs() << "error: --against=nccl needs a GPU for each of " << nranks << " ranks, found "
+                   << gpus.count << "\n";
+      code = 2;
+      break;
+    }
+    topology::DiscoverOptions discover;
+    discover.ranks = unsigned(nranks);
+    std::optional<topology::Topology> machine;
+    if (given)
+      machine = *given;
+    else
+      machine = topology::discoverThisMachine(discover).topology;
+    if (!machine) {
+      llvm::outs() << "error: this machine cannot be described\n";
+      return 2;
+    }
+    CudaBench bench(context, *machine, options, gpus, nranks);
+    bench.head();
+    for (const Cell &cell : makeCells(options, nranks)) {
+      bool kernel = cell.bytes <= mostOfKernel && cell.collective != Broadcast &&
+                    (options.algorithm.empty() || options.algorithm == "eager");
+      bool streams = cell.bytes >= leastOfStreams || !kernel;
+      if ((kernel && !bench.run(cell, true)) || (streams && !bench.run(cell, false))) {
+        code = 2;
+        break;
+      }
+    }
+    lines += bench.lines;
+    wrong += bench.wrong;
+    if (code)
+      break;
+  }
+  if (!options.json.empty()) {
+    std::error_code failed;
+    llvm::raw_fd_ostream os(options.json, failed);
+    if (failed)
+      llvm::errs() << "cannot write " << options.json << ": " << failed.message() << "\n";
+    else
+      os << lines;
+  }
+  if (!code && wrong) {
+    llvm::outs() << "error: " << wrong << " elements are wrong\n";
+    code = 3;
+  }
+  return code;
+}

@@ -1,0 +1,425 @@
+//===- CudaRank.cpp - A compiled program run by threads, each with a GPU ------------------===//
+#include "CudaProgram.h"
+
+#include "Nccl.h"
+#include "Threads.h"
+#include "ncclx/Reference/Data.h"
+#include "ncclxrt/cuda.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+/// What the threads of all ranks share.
+struct World {
+  const HostPlan &plan;
+  ncclxrtProgram_t entry;
+  const CudaProgram &program;
+  const CudaPaths &cuda;
+  const ExecuteOptions &options;
+  int32_t gpus;
+  bool oneStream;
+  int contenders; ///< ours, and NCCL's modes; then, with a graph, the same once more, replayed
+  Hall hall;
+  std::mutex lock;
+  std::vector<ncclxrtCudaComm_t> comms; ///< by rank; null: not yet, or no more
+
+  void joinComm(int32_t rank, ncclxrtCudaComm_t comm) {
+    std::lock_guard<std::mutex> hold(lock);
+    comms[rank] = comm;
+  }
+  void leaveComm(int32_t rank) { joinComm(rank, nullptr); }
+  void abortAll(const char *reason) {
+    std::lock_guard<std::mutex> hold(lock);
+    for (ncclxrtCudaComm_t comm : comms)
+      if (comm)
+        ncclxrtCudaAbort(comm, reason);
+  }
+};
+struct Seat {
+  World &world;
+  int32_t rank;
+};
+
+int32_t allgather(void *context, const void *mine, size_t bytes, void *all) {
+  auto *seat = static_cast<Seat *>(context);
+  return seat->world.hall.gather(seat->rank, mine, bytes, all) ? 0 : 1;
+}
+
+const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+/// The one kernel as ncclxrt/cuda.h takes it.
+struct KernelDescription {
+  std::vector<uint64_t> windows, slots;
+  ncclxrtCudaKernelPlanDesc_t description = NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT;
+
+  explicit KernelDescription(const World &world) {
+    const CudaKernel &kernel = *world.program.whole;
+    for (const CudaKernel::Window &window : kernel.windows)
+      windows.push_back(uint64_t(window.bytes * window.generations));
+    slots.assign(kernel.slotWords.begin(), kernel.slotWords.end());
+    description.name = kernel.name.c_str();
+    description.source = kernel.source.c_str();
+    description.entry = kernel.entry.c_str();
+    description.blocks = int32_t(kernel.blocks);
+    description.threads = int32_t(kernel.threads);
+    description.windows = windows.data();
+    description.num_windows = windows.size();
+    description.slots = slots.data();
+    description.num_slots = slots.size();
+    description.cache = orNull(world.cuda.cache);
+    description.nvrtc = orNull(world.cuda.nvrtc);
+    description.headers = orNull(world.cuda.headers);
+  }
+};
+
+/// The plan's tables as ncclxrt/cuda.h takes them.
+struct CudaDescription {
+  PlanDescription plan;
+  std::vector<int64_t> writers;
+  std::vector<ncclxrtCudaKernelDesc_t> kernels;
+  ncclxrtCudaPlanDesc_t description = NCCLXRT_CUDA_PLAN_DESC_INIT;
+
+  explicit CudaDescription(const World &world) : plan(world.plan, 0) {
+    for (const HostPlan::Slots &slots : world.plan.slots)
+      writers.push_back(slots.writers);
+    for (const ComputeKernel &kernel : world.program.kernels)
+      kernels.push_back({kernel.name.c_str(), int32_t(kernel.blocks), int32_t(kernel.threads),
+                         int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes)});
+    description.plan = plan.get();
+    description.slot_writers = writers.data();
+    description.module = orNull(world.program.ptx);
+    description.kernels = kernels.data();
+    description.num_kernels = kernels.size();
+    description.one_stream = world.oneStream;
+    description.cache = orNull(world.cuda.cache);
+    description.nvrtc = orNull(world.cuda.nvrtc);
+    description.headers = orNull(world.cuda.headers);
+  }
+};
+} // namespace
+
+static constexpr char sawOneLeave[] = "another rank has left";
+
+namespace {
+/// One rank; `failed` says why it failed, and is "" when all went well.
+class CudaRank {
+public:
+  CudaRank(World &world, int32_t rank, std::string &failed)
+      : world(world), seat{world, rank}, failed(failed) {}
+  ~CudaRank();
+  /// Result `i` goes to resultAt(i), `time` takes run and nanoseconds, `bursts` get seconds of a
+  /// run, contender by contender.
+  void run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
+           llvm::function_ref<void(int64_t, int64_t)> time, std::vector<double> &bursts);
+
+private:
+  World &world;
+  Seat seat;
+  std::string &failed;
+  ncclxrtCudaComm_t comm = nullptr;
+  ncclxrtCudaPlan_t prepared = nullptr;
+  std::vector<ncclxrtCudaGraph_t> graphs; ///< ours, then NCCL's by mode
+  void *stream = nullptr;
+  std::vector<void *> buffers; ///< by window
+  Nccl nccl;
+
+  bool good(ncclxrtResult_t result) {
+    if (result != ncclxrtSuccess && failed.empty())
+      failed = ncclxrtCudaLastError(comm);
+    return result == ncclxrtSuccess;
+  }
+  bool meet() {
+    if (!world.hall.meet())
+      failed = sawOneLeave;
+    return failed.empty();
+  }
+  bool prepare();
+  /// What each window holds before a run: inputs number `set`, and what must be overwritten.
+  std::vector<std::vector<char>> contents(uint64_t set);
+  bool fill(const std::vector<std::vector<char>> &content);
+  bool take(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> to);
+  bool runs(int64_t times);
+  bool capture(int64_t times, llvm::function_ref<bool()> once);
+  bool replay(ArrayRef<size_t> results);
+  bool launch(int contender, int64_t times);
+};
+} // namespace
+
+CudaRank::~CudaRank() {
+  if (!failed.empty()) {
+    world.hall.leave();
+    world.abortAll(sawOneLeave); // or the others wait for this rank until their own deadlines
+  }
+  // Memory is given back when nobody's streams wait any more.
+  if (prepared)
+    good(ncclxrtCudaPlanWait(prepared));
+  if (stream)
+    good(ncclxrtCudaSynchronize(comm, stream));
+  world.leaveComm(seat.rank);
+  world.hall.part();
+  for (ncclxrtCudaGraph_t graph : graphs)
+    ncclxrtCudaGraphDestroy(graph);
+  ncclxrtCudaPlanDestroy(prepared);
+  nccl.leave();
+  ncclxrtCudaDestroy(comm);
+}
+
+bool CudaRank::prepare() {
+  ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
+  config.rank = seat.rank;
+  config.nranks = int32_t(world.plan.ranks);
+  config.device = seat.rank % world.gpus;
+  config.timeout_ms = world.options.timeoutMs;
+  config.allgather = allgather;
+  config.context = &seat;
+  config.driver = world.cuda.driver.empty() ? nullptr : world.cuda.driver.c_str();
+  if (!good(ncclxrtCudaInit(&config, &comm)))
+    return false;
+  world.joinComm(seat.rank, comm);
+  ncclxrtResult_t made;
+  if (world.program.whole) {
+    KernelDescription kernel(world);
+    made = ncclxrtCudaKernelPrepare(comm, &kernel.description, &prepared);
+  } else {
+    CudaDescription description(world);
+    // Streams of the caller's do as well as the plan's own; so every other rank brings some.
+    std::vector<void *> lanes(world.oneStream ? 1 : world.plan.lanes.size());
+    if (seat.rank % 2) {
+      for (void *&lane : lanes)
+        if (!good(ncclxrtCudaStream(comm, &lane)))
+          return false;
+      description.description.streams = lanes.data();
+    }
+    made = ncclxrtCudaPlanPrepare(comm, &description.description, world.entry, &prepared);
+  }
+  if (!good(made) || !good(ncclxrtCudaStream(comm, &stream)))
+    return false;
+  buffers.resize(world.plan.windows.size());
+  size_t bytes = 0;
+  for (size_t w = 0; w < buffers.size(); ++w)
+    if (!good(ncclxrtCudaPlanBuffer(prepared, w, 0, &buffers[w], &bytes)))
+      return false;
+  return true;
+}
+
+std::vector<std::vector<char>> CudaRank::contents(uint64_t set) {
+  std::vector<std::vector<char>> all(buffers.size());
+  for (auto [w, window] : llvm::enumerate(world.plan.windows)) {
+    if (window.role == ctran::WindowRole::Scratch)
+      continue;
+    all[w].assign(window.bytes, char(0xff)); // what is left out must show
+    if (window.role != ctran::WindowRole::Output)
+      fillInputs(world.options.seed + set, world.options.isUniform(window.argument) ? 0 : seat.rank,
+                 window.argument, window.type, all[w].data(), world.options.exact);
+  }
+  return all;
+}
+
+/// Everybody's, when it returns.
+bool CudaRank::fill(const std::vector<std::vector<char>> &content) {
+  for (size_t w = 0; w < content.size(); ++w)
+    if (!good(ncclxrtCudaCopy(comm, stream, buffers[w], content[w].data(), content[w].size())))
+      return false;
+  return good(ncclxrtCudaSynchronize(comm, stream)) && meet();
+}
+
+bool CudaRank::take(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> to) {
+  for (auto [result, w] : llvm::enumerate(results))
+    if (!good(ncclxrtCudaCopy(comm, stream, to(result), buffers[w], world.plan.windows[w].bytes)))
+      return false;
+  return good(ncclxrtCudaSynchronize(comm, stream));
+}
+
+bool CudaRank::runs(int64_t times) {
+  for (int64_t i = 0; i < times; ++i)
+    if (!good(ncclxrtCudaPlanRun(prepared, stream)))
+      return false;
+  return true;
+}
+
+bool CudaRank::capture(int64_t times, llvm::function_ref<bool()> once) {
+  if (!good(ncclxrtCudaCaptureBegin(comm, stream)))
+    return false;
+  for (int64_t i = 0; i < times; ++i)
+    if (!once())
+      return false;
+  return good(ncclxrtCudaCaptureEnd(comm, stream, &graphs.emplace_back()));
+}
+
+/// Replays the captured runs, each time with other inputs and over outputs that must change, and
+/// compares every result with that of an ordinary run of the same inputs.
+bool CudaRank::replay(ArrayRef<size_t> results) {
+  // Three: not a multiple of the two generations of scratch.
+  uint64_t sets = std::min<uint64_t>(3, uint64_t(world.options.replays));
+  std::vector<std::vector<std::vector<char>>> content(sets), expected(sets);
+  auto into = [&](std::vector<std::vector<char>> &held) {
+    held.resize(results.size());
+    return take(results, [&](size_t result) {
+      held[result].resize(world.plan.windows[results[result]].bytes);
+      return held[result].data();
+    });
+  };
+  for (uint64_t set = 0; set < sets; ++set) {
+    content[set] = contents(set);
+    if (!fill(content[set]) || !runs(1) || !into(expected[set]) || !meet())
+      return false;
+  }
+  if (!capture(world.options.graphRuns, [&] { return runs(1); }))
+    return false;
+  std::vector<std::vector<char>> found;
+  // The last one has the inputs of the reference.
+  for (int64_t left = world.options.replays; left-- > 0;) {
+    uint64_t set = uint64_t(left) % sets;
+    if (!fill(content[set]) || !good(ncclxrtCudaGraphLaunch(graphs.front(), stream)) ||
+        !into(found) || !meet())
+      return false;
+    if (found == expected[set])
+      continue;
+    failed = "replay " + std::to_string(world.options.replays - left) + " of " +
+             std::to_string(world.options.replays) +
+             " of the captured runs gives other bits than an ordinary run";
+    return false;
+  }
+  return true;
+}
+
+bool CudaRank::launch(int contender, int64_t times) {
+  int kinds = world.options.nccl ? 1 + Nccl::modes : 1;
+  if (contender >= kinds) {
+    for (int64_t i = 0; i < std::max<int64_t>(1, times / world.options.graphRuns); ++i)
+      if (!good(ncclxrtCudaGraphLaunch(graphs[contender - kinds], stream)))
+        return false;
+    return true;
+  }
+  if (contender == 0)
+    return runs(times);
+  for (int64_t i = 0; failed.empty() && i < times; ++i)
+    failed = nccl.launch(contender - 1, stream);
+  return failed.empty();
+}
+
+void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
+                   llvm::function_ref<void(int64_t, int64_t)> time, std::vector<double> &bursts) {
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  if (!prepare())
+    return;
+  std::vector<std::vector<char>> given = contents(0);
+  for (int64_t run = 0; run <= world.options.repeat; ++run) {
+    if (!fill(given))
+      return;
+    auto start = Clock::now();
+    if (!runs(1) || !good(ncclxrtCudaSynchronize(comm, stream)))
+      return;
+    time(run, int64_t(since(start) * 1e9));
+    // The next inputs are written when every rank has read these.
+    if (!meet())
+      return;
+  }
+  if (world.options.graphRuns && !replay(results))
+    return;
+  if (!take(results, resultAt) || !world.options.burst)
+    return;
+  if (world.options.nccl) {
+    failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
+                       [&](const void *mine, size_t bytes, void *all) {
+                         return world.hall.gather(seat.rank, mine, bytes, all);
+                       });
+    for (int mode = 0; mode < Nccl::modes; ++mode) {
+      auto once = [&] {
+        failed = nccl.launch(mode, stream);
+        return failed.empty();
+      };
+      // Once outside of a graph, in which nothing may be allocated.
+      if (!failed.empty() || !meet() || !once() || !good(ncclxrtCudaSynchronize(comm, stream)) ||
+          (world.options.graphRuns && !capture(world.options.graphRuns, once)))
+        return;
+    }
+  }
+  // Everybody in turn in each round, so that drift of the clock strikes all alike; the first round
+  // is not counted.
+  for (int64_t turn = -world.contenders; turn < int64_t(bursts.size()); ++turn) {
+    int contender = int((turn + world.contenders) % world.contenders);
+    int64_t times = world.options.burst;
+    if (contender >= world.contenders / 2 && world.options.graphRuns)
+      times = std::max<int64_t>(1, times / world.options.graphRuns) * world.options.graphRuns;
+    if (!meet())
+      return;
+    auto start = Clock::now();
+    if (!launch(contender, times) || !good(ncclxrtCudaSynchronize(comm, stream)))
+      return;
+    if (turn >= 0)
+      bursts[size_t(turn)] = since(start) / double(times);
+  }
+}
+
+/// The median over rounds of contender `of`, each round's time being that of its slowest rank.
+static double medianOf(const std::vector<std::vector<double>> &bursts, int of, int contenders) {
+  std::vector<double> rounds;
+  for (size_t turn = of; turn < bursts.front().size(); turn += contenders) {
+    double slowest = 0;
+    for (const std::vector<double> &rank : bursts)
+      slowest = std::max(slowest, rank[turn]);
+    rounds.push_back(slowest);
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + rounds.size() / 2, rounds.end());
+  return rounds[rounds.size() / 2];
+}
+
+bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const CudaProgram &program,
+                        const CudaPaths &cuda, const CudaDevices &devices,
+                        const ExecuteOptions &given) {
+  ExecuteOptions options = given;
+  if (!share(plan, options))
+    return false;
+  // Streams that wait need queues of their own.
+  constexpr int64_t queues = 30;
+  int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
+  int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
+  World world{plan,
+              entry,
+              program,
+              cuda,
+              options,
+              int32_t(gpus),
+              streams > queues,
+              (options.nccl ? 1 + Nccl::modes : 1) * (options.graphRuns ? 2 : 1),
+              Hall(int32_t(plan.ranks)),
+              {},
+              std::vector<ncclxrtCudaComm_t>(plan.ranks)};
+  SmallVector<size_t> results = resultWindows(plan);
+  std::vector<std::string> outcomes(plan.ranks);
+  std::vector<std::vector<double>> bursts(plan.ranks,
+                                          std::vector<double>(options.rounds * world.contenders));
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < plan.ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      CudaRank(world, rank, outcomes[rank])
+          .run(
+              results, [&](size_t result) { return resultOf(rank, result); },
+              [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank]);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  // Who only saw that another left says less than that one.
+  for (bool own : {true, false})
+    for (auto [rank, outcome] : llvm::enumerate(outcomes))
+      if (error.empty() && !outcome.empty() &&
+          !(own && (outcome == sawOneLeave || StringRef(outcome).starts_with("the exchange of"))))
+        error = "rank " + std::to_string(rank) + ": " + outcome;
+  if (!error.empty())
+    return false;
+  takeTimes(plan.ranks, options.repeat);
+  for (int c = 0; options.burst && c < world.contenders; ++c)
+    burstSeconds.push_back(medianOf(bursts, c, world.contenders));
+  return true;
+}

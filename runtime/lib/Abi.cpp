@@ -286,6 +286,17 @@ int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane, int
               [&](Plan &plan) { return plan.wait(op, lane, slots, index, count, value); });
 }
 
+int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                      int64_t offset, int64_t bytes, int64_t max) {
+  return call(status, exec,
+              [&](Plan &plan) { return plan.count(op, lane, window, offset, bytes, max); });
+}
+
+int64_t ncclxrt_size(int64_t exec) {
+  Plan *plan = running(exec);
+  return plan ? plan->size() : 0;
+}
+
 int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {
   return call(status, exec, [&](Plan &plan) { return plan.flush(op, lane); });
 }

@@ -199,7 +199,7 @@ void Comm::failFrom(const Status &reason, bool local) {
     plane->sendAbort(Status(same ? reason.code() : ncclxrtAborted, reason.text()));
   }
   for (Plan *plan : plans)
-    plan->abortSlots();
+    plan->abortWaits();
   if (plane)
     plane->wake();
   if (link)
@@ -238,7 +238,7 @@ void Comm::add(Plan &plan) {
   std::lock_guard lock(mutex);
   plans.insert(&plan);
   if (failing)
-    plan.abortSlots();
+    plan.abortWaits();
 }
 
 void Comm::remove(Plan &plan) {

@@ -7,6 +7,8 @@
 #include "Plan.h"
 #include "Reduce.h"
 
+#include <cstring>
+
 using namespace ncclxrt;
 
 ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
@@ -69,9 +71,12 @@ ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index, int64_t count, i
   return ncclxrtSuccess;
 }
 
-ncclxrtResult_t Plan::raise(int rank, int64_t slot) {
+ncclxrtResult_t Plan::raise(int rank, int64_t slots, int64_t slot) {
   if (peers[rank]) {
-    peers[rank]->slot(slot).raise();
+    if (sent && shape.slots[size_t(slots)].writers == 1)
+      peers[rank]->set(slot, sent.next(rank, slot));
+    else
+      peers[rank]->raise(slot);
     return ncclxrtSuccess;
   }
   if (Status s = comm.transport().raise(id, rank, slot); !s.ok())
@@ -121,7 +126,7 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
   if (peers[dstRank]) {
     copyRange(peers[dstRank]->base(), to, peers[srcRank]->base(), from);
     traceEnd(event);
-    return slot < 0 ? ncclxrtSuccess : raise(notifyRank, slot);
+    return slot < 0 ? ncclxrtSuccess : raise(notifyRank, notifySlots, slot);
   }
   if (slot >= 0 && notifyRank != dstRank)
     return fail(ncclxrtUnsupported,
@@ -204,7 +209,7 @@ ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t pe
     return fail(ncclxrtInvalidArgument,
                 fmt::format("there is no rank {}, the job has {}", peer, comm.nranks()));
   int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
-  auto code = raise(rank, slot);
+  auto code = raise(rank, slots, slot);
   traceEnd(event);
   return code;
 }
@@ -223,7 +228,7 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
     for (int64_t i = 0; i < count; ++i) {
       Slot &slot = own->slot(first + i);
       if (slot.value.load(std::memory_order_acquire) >= uint64_t(value) ||
-          comm.transport().await(slot, uint64_t(value), comm.timeoutNs(), deadline,
+          comm.transport().await(*own, first + i, uint64_t(value), comm.timeoutNs(), deadline,
                                  comm.waitPolicy()))
         continue;
       return fail(ncclxrtTimeout,
@@ -235,6 +240,36 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
   }
   traceEnd(event);
   return comm.failure(); // an abort satisfies every wait
+}
+
+ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                            int64_t max) {
+  Range range;
+  int rank;
+  counted = 0;
+  if (auto code = enter(op, lane))
+    return code;
+  if (bytes != sizeof(int32_t) && bytes != sizeof(int64_t))
+    return fail(ncclxrtInvalidArgument, fmt::format("a size of {} bytes, expected 4 or 8", bytes));
+  if (auto code =
+          resolve("the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, range, rank))
+    return code;
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  const char *at = reinterpret_cast<const char *>(own->base()) + range.offset;
+  int64_t value;
+  if (int32_t narrow; bytes == sizeof(narrow)) {
+    std::memcpy(&narrow, at, sizeof(narrow));
+    value = narrow;
+  } else {
+    std::memcpy(&value, at, sizeof(value));
+  }
+  traceEnd(event);
+  if (value < 0 || value > max)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("the size at byte {} of window '{}' is {}, expected 0 to {}", offset,
+                            shape.windows[size_t(window)].name, value, max));
+  counted = value;
+  return ncclxrtSuccess;
 }
 
 ncclxrtResult_t Plan::flush(int64_t op, int64_t lane) {

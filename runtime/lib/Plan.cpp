@@ -69,6 +69,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
   for (size_t i = 0; i < s.lanes.size(); ++i)
     plan->lanes.emplace_back();
   plan->trace.resize(size_t(s.traceCapacity));
+  if (comm.transport().hasBarrier())
+    plan->sent = SentCounts(size_t(comm.nranks()), size_t(s.slotCount));
   comm.add(*plan);
   result = std::move(plan);
   return {};
@@ -96,11 +98,6 @@ Status Plan::buffer(size_t window, int32_t generation, void **data, size_t *byte
   *data = own->base() + w.offset + generation * w.pitch;
   *bytes = size_t(w.bytes);
   return {};
-}
-
-void Plan::abortSlots() {
-  for (int64_t i = 0; i < shape.slotCount; ++i)
-    own->slot(i).abort();
 }
 
 ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {

@@ -5,9 +5,28 @@
 #include "Comm.h"
 #include "Shape.h"
 
+#include <cstdlib>
 #include <deque>
 
 namespace ncclxrt {
+
+/// What a rank has made of the counters that it alone raises, at each peer. Pages that nothing is
+/// counted on take no memory.
+class SentCounts {
+public:
+  SentCounts() = default;
+  SentCounts(size_t nranks, size_t slotCount)
+      : slotCount(slotCount), counts(static_cast<uint64_t *>(calloc(nranks * slotCount, 8)), free) {
+  }
+  explicit operator bool() const { return counts != nullptr; }
+  uint64_t next(int rank, int64_t slot) {
+    return ++counts[size_t(rank) * slotCount + size_t(slot)];
+  }
+
+private:
+  size_t slotCount = 0;
+  std::unique_ptr<uint64_t[], void (*)(void *)> counts{nullptr, free};
+};
 
 class Plan {
 public:
@@ -17,7 +36,7 @@ public:
 
   Status buffer(size_t window, int32_t generation, void **data, size_t *bytes);
   ncclxrtResult_t run(ncclxrtProgram_t program);
-  void abortSlots();
+  void abortWaits() { own->abort(); }
   const ncclxrtTraceEvent_t *traceEvents() const { return trace.data(); }
   size_t traceCount() const { return size_t(traceSize); }
   void clearTrace() { traceSize = 0; }
@@ -36,6 +55,10 @@ public:
   ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
   ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                        int64_t value);
+  ncclxrtResult_t count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                        int64_t max);
+  /// What the last count has read.
+  int64_t size() const { return counted; }
   ncclxrtResult_t flush(int64_t op, int64_t lane);
   ncclxrtResult_t complete(int64_t op, int64_t lane);
   ncclxrtResult_t computeBegin(int64_t op, int64_t lane);
@@ -66,7 +89,7 @@ private:
                           int64_t unit, Range &range, int &rank);
   /// The number of a slot in the segment, of the current generation.
   ncclxrtResult_t resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot);
-  ncclxrtResult_t raise(int rank, int64_t slot);
+  ncclxrtResult_t raise(int rank, int64_t slots, int64_t slot);
 
   bool tracing() const { return shape.traceCapacity > 0; }
   /// The event's number, or -1 when no room is left.
@@ -82,11 +105,13 @@ private:
   int64_t traceSize = 0;
 
   std::vector<int64_t> windowAt, slotsAt; // of this run: offset in the segment, first slot
+  SentCounts sent;
 
   bool running = false;
   int64_t runNumber = -1, step = 0, currentOp = -1;
   int64_t computeEvent = -1;
   bool computing = false;
+  int64_t counted = 0;
   int64_t badWindow = -1; // of an address that could not be given
   bool hasBadWindow = false;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <map>
 #include <mutex>
 #include <sched.h>
@@ -22,20 +23,32 @@ static void futexWake(void *word) {
   syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-// A sleeper announces itself and then looks at the value; a signaller changes the value and then
-// looks for sleepers. Both are sequentially consistent, so that one of them sees the other. The
-// futex word is the value's low half (machines are little-endian).
-
-void Slot::raise() {
-  value.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers.load(std::memory_order_seq_cst))
-    futexWake(&value);
+bool ncclxrt::joinBarriers() {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-void Slot::abort() {
-  // The low half must change too, or a waiter on its way to sleep would not see it.
-  value.fetch_add(abortBit + 1, std::memory_order_seq_cst);
-  futexWake(&value);
+// A sleeper announces itself and then looks at the value; a signaller changes the value and then
+// looks for a sleeper. Where both are sequentially consistent, one of them sees the other. Where
+// the signaller's two are plain, the sleeper, who has time, makes them so: after its barrier every
+// signaller has either stored what the sleeper is about to load, or is yet to look for it. Who
+// wakes takes the name away, so that a sleeper on its way sees that the futex word has changed.
+
+void Segment::raise(int64_t number) {
+  slot(number).value.fetch_add(1, std::memory_order_seq_cst);
+  if (header().sleeper.load(std::memory_order_seq_cst) == nameOf(number))
+    wake(number);
+}
+
+void Segment::wake(int64_t number) {
+  uint32_t name = nameOf(number);
+  if (header().sleeper.compare_exchange_strong(name, 0))
+    futexWake(&header().sleeper);
+}
+
+void Segment::abort() {
+  header().aborted.store(1, std::memory_order_seq_cst);
+  header().sleeper.store(0, std::memory_order_seq_cst);
+  futexWake(&header().sleeper);
 }
 
 WaitPolicy WaitPolicy::forRanks(int ranksHere) {
@@ -86,9 +99,9 @@ template <typename Reached> bool WaitPolicy::yieldUntil(Reached reached) {
   return false;
 }
 
-bool ncclxrt::waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
-                      WaitPolicy &policy) {
-  auto reached = [&] { return slot.value.load(std::memory_order_acquire) >= value; };
+bool Segment::waitFor(int64_t number, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
+                      WaitPolicy &policy, bool barrier) {
+  auto reached = [&] { return this->reached(number, value); };
   if (reached())
     return true;
   int polls = ++policy.waits % 64 == 0 ? policy.most : policy.budget;
@@ -104,18 +117,21 @@ bool ncclxrt::waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &de
     deadlineNs = nowNs() + timeoutNs;
   if (policy.yields && policy.yieldUntil(reached))
     return true;
+  std::atomic<uint32_t> &sleeper = header().sleeper;
   bool result;
-  slot.sleepers.store(1, std::memory_order_seq_cst);
   for (;;) {
-    uint64_t seen = slot.value.load(std::memory_order_seq_cst);
-    if ((result = seen >= value))
+    sleeper.store(nameOf(number), std::memory_order_seq_cst);
+    if (barrier)
+      syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    if ((result = slot(number).value.load(std::memory_order_seq_cst) >= value ||
+                  header().aborted.load(std::memory_order_seq_cst)))
       break;
     int64_t left = deadlineNs - nowNs();
     if (left <= 0)
       break;
-    futexWait(&slot.value, uint32_t(seen), left);
+    futexWait(&sleeper, nameOf(number), left);
   }
-  slot.sleepers.store(0, std::memory_order_relaxed);
+  sleeper.store(0, std::memory_order_relaxed);
   return result;
 }
 
@@ -128,9 +144,6 @@ void Doorbell::ring() {
 void Doorbell::sleep(uint32_t seen, int64_t ns) { futexWait(&sequence, seen, ns); }
 
 namespace {
-struct Header {
-  uint64_t magic, owner;
-};
 constexpr uint64_t segmentMagic = 0x746d67732d78636e; // "ncx-sgmt"
 
 /// The segments of this process, by file descriptor.
@@ -175,7 +188,8 @@ Status Segment::create(int64_t size, int64_t windowsAt, uint64_t owner,
   if (Status s = made->map(size); !s.ok())
     return s;
   made->windows = windowsAt;
-  *reinterpret_cast<Header *>(made->memory) = {segmentMagic, owner};
+  made->header().magic = segmentMagic;
+  made->header().owner = owner;
   {
     std::lock_guard lock(registry().mutex);
     registry().segments[made->file.get()] = made;
@@ -217,8 +231,7 @@ Status Segment::open(const std::string &ticket, int64_t size, uint64_t owner,
       return s;
     found->closeFile();
   }
-  const auto &header = *reinterpret_cast<const Header *>(found->memory);
-  if (header.magic != segmentMagic || header.owner != owner)
+  if (found->header().magic != segmentMagic || found->header().owner != owner)
     return error(ncclxrtInternalError, "a peer's memory is not that of its plan");
   segment = std::move(found);
   return {};

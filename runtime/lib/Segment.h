@@ -17,17 +17,9 @@
 
 namespace ncclxrt {
 
-/// A monotone counter, alone on its cache line, with a note whether its owner sleeps on it. The top
-/// bit means abort: it satisfies every wait.
+/// A monotone counter, alone on its cache line.
 struct alignas(64) Slot {
-  static constexpr uint64_t abortBit = uint64_t(1) << 63;
   std::atomic<uint64_t> value;
-  std::atomic<uint32_t> sleepers;
-
-  /// One more; releases what the caller did before. Wakes the owner if it sleeps.
-  void raise();
-  /// Sets the abort bit. At most once per slot.
-  void abort();
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Slot) == 64);
 
@@ -46,11 +38,9 @@ struct WaitPolicy {
   static WaitPolicy forRanks(int ranksHere);
 };
 
-/// Waits until the slot has reached `value` (or is aborted); false when the deadline has passed. A
-/// deadline of 0 is set to `timeoutNs` from now by the first wait that must sleep: the fast path
-/// asks for no time.
-[[nodiscard]] bool waitFor(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
-                           WaitPolicy &policy);
+/// Makes this process one whose stores a barrier of another can order; false where the kernel has
+/// no membarrier.
+bool joinBarriers();
 
 /// Sleeping and waking between threads of one process, for conditions over atomics.
 class Doorbell {
@@ -103,7 +93,44 @@ public:
   int64_t windowsAt() const { return windows; }
   Slot &slot(int64_t number) const { return reinterpret_cast<Slot *>(memory + slotsAt)[number]; }
 
+  /// One more; releases what the caller did before. Wakes the owner if it sleeps on the slot.
+  void raise(int64_t slot);
+  /// The same for a counter that only the caller raises, whose new value it knows, and an owner
+  /// that calls waitFor with `barrier`: a store, which nobody waits for to be seen.
+  void set(int64_t number, uint64_t value) {
+    slot(number).value.store(value, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (header().sleeper.load(std::memory_order_relaxed) == nameOf(number))
+      wake(number);
+  }
+  /// Whether the slot has come to `value`, or the segment is aborted.
+  bool reached(int64_t number, uint64_t value) const {
+    return slot(number).value.load(std::memory_order_acquire) >= value ||
+           header().aborted.load(std::memory_order_acquire);
+  }
+  /// Ends all waits, those to come too.
+  void abort();
+
+  /// Waits, as the owner's one thread, until the slot has reached `value` (or is aborted); false
+  /// when the deadline has passed. A deadline of 0 is set to `timeoutNs` from now by the first wait
+  /// that must sleep: the fast path asks for no time. `barrier`: every rank has called
+  /// joinBarriers.
+  [[nodiscard]] bool waitFor(int64_t slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
+                             WaitPolicy &policy, bool barrier);
+
 private:
+  struct Header {
+    uint64_t magic, owner;
+    /// The name of the slot that the owner sleeps on; 0: it is awake. On a line that changes
+    /// seldom, so that who signals can look without waiting for memory.
+    std::atomic<uint32_t> sleeper;
+    std::atomic<uint32_t> aborted;
+  };
+  static_assert(sizeof(Header) <= slotsAt);
+  Header &header() const { return *reinterpret_cast<Header *>(memory); }
+  static uint32_t nameOf(int64_t slot) { return uint32_t(slot) + 1; }
+  void wake(int64_t slot);
+
   Segment() = default;
   Status map(int64_t bytes);
   std::byte *memory = nullptr;

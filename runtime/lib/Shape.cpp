@@ -34,11 +34,12 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
                               "plan '{}': windows and slots need more than 2^63 bytes", shape.name);
   for (size_t i = 0; i < desc.num_slots; ++i) {
     const ncclxrtSlotsDesc_t &d = desc.slots[i];
-    if (d.count < 0 || d.generations < 1 || d.reserved != 0)
-      return bad("slots", i,
-                 fmt::format("expected count >= 0, generations >= 1, reserved 0, found {}, {}, {}",
-                             d.count, d.generations, d.reserved));
-    shape.slots.push_back({orEmpty(d.name), d.count, d.generations, shape.slotCount});
+    if (d.count < 0 || d.generations < 1 || d.writers < 0)
+      return bad(
+          "slots", i,
+          fmt::format("expected count >= 0, generations >= 1, writers >= 0, found {}, {}, {}",
+                      d.count, d.generations, d.writers));
+    shape.slots.push_back({orEmpty(d.name), d.count, d.generations, d.writers, shape.slotCount});
     if (!addTo(shape.slotCount, d.count, d.generations))
       return tooBig;
   }
@@ -125,7 +126,8 @@ std::string Shape::manifest() const {
     text += fmt::format("window '{}' of {} bytes, {} generations, role {}\n", w.name, w.bytes,
                         w.generations, w.role);
   for (const Slots &s : slots)
-    text += fmt::format("slots '{}', count {}, {} generations\n", s.name, s.count, s.generations);
+    text += fmt::format("slots '{}', count {}, {} generations, {} writers\n", s.name, s.count,
+                        s.generations, s.writers);
   for (const Lane &l : lanes)
     text += fmt::format("lane '{}' of kind {}, index {}\n", l.name, l.kind, l.index);
   text += fmt::format("{} ops, fingerprint {:#018x}\n", ops.size(), fingerprint);

@@ -24,7 +24,8 @@ struct Shape {
     std::string name;
     int64_t count;
     int64_t generations;
-    int64_t first; // number of the first slot in the segment
+    int64_t writers; // ranks that raise one counter; 0: any number
+    int64_t first;   // number of the first slot in the segment
   };
   struct Lane {
     std::string name;

@@ -23,17 +23,20 @@ public:
   const char *name() const override { return "shm"; }
 
   Status open(uint32_t, std::string &contact) override {
-    contact = placeOfThisProcess();
+    contact = (joinBarriers() ? 'b' : '-') + placeOfThisProcess();
     return {};
   }
 
   Status connect(const std::vector<std::string> &contacts) override {
-    for (size_t r = 0; r < contacts.size(); ++r)
-      if (contacts[r] != contacts[comm.rank()])
+    barrier = true;
+    for (size_t r = 0; r < contacts.size(); ++r) {
+      barrier &= contacts[r].starts_with('b');
+      if (contacts[r].substr(1) != contacts[size_t(comm.rank())].substr(1))
         return error(ncclxrtUnsupported,
                      "transport shm needs all ranks on one machine, but rank {} runs elsewhere "
                      "than rank {}",
                      r, comm.rank());
+    }
     return {};
   }
 
@@ -59,11 +62,13 @@ public:
   }
   Status complete(LaneProgress &) override { return {}; }
   Status drain() override { return {}; }
+  bool hasBarrier() const override { return barrier; }
   void wake() override {}
   void close() override {}
 
 private:
   Comm &comm;
+  bool barrier = false;
 };
 
 } // namespace

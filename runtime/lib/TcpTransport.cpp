@@ -468,7 +468,7 @@ bool TcpTransport::begin(Peer &peer) {
 
 void TcpTransport::landed(Peer &peer) {
   if (peer.segment && peer.frame.slot >= 0)
-    peer.segment->slot(peer.frame.slot).raise();
+    peer.segment->raise(peer.frame.slot);
   peer.segment.reset();
   peer.inPayload = false;
   if (peer.frame.kind == Frame::DataAck) {

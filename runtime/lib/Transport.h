@@ -63,10 +63,13 @@ public:
   /// Waits until the lane's asynchronous puts are locally complete.
   virtual Status complete(LaneProgress &lane) = 0;
 
-  /// Waits for an own slot, which peers raise: see waitFor.
-  [[nodiscard]] virtual bool await(Slot &slot, uint64_t value, int64_t timeoutNs,
+  /// Whether every rank that sleeps has a barrier first, so that a signal may be a plain store:
+  /// see Segment::set. Known once connected.
+  virtual bool hasBarrier() const { return false; }
+  /// Waits for an own slot, which peers raise: see Segment::waitFor.
+  [[nodiscard]] virtual bool await(Segment &own, int64_t slot, uint64_t value, int64_t timeoutNs,
                                    int64_t &deadlineNs, WaitPolicy &policy) {
-    return waitFor(slot, value, timeoutNs, deadlineNs, policy);
+    return own.waitFor(slot, value, timeoutNs, deadlineNs, policy, hasBarrier());
   }
 
   /// Waits until everything that was issued has been sent.

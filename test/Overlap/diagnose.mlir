@@ -6,6 +6,7 @@
 // RUN: %python %S/Inputs/make-trace.py late > %t.late.json
 // RUN: ncclx-opt %t.mlir --ncclx-diagnose=trace=%t.late.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=LATE
 // RUN: not ncclx-opt %t.mlir --ncclx-diagnose="trace=%t.late.json require-overlap" 2>&1 | FileCheck %s --check-prefix=REQUIRED
+// RUN: not ncclx-opt %t.mlir --ncclx-diagnose --trace=%t.late.json --require-overlap 2>&1 | FileCheck %s --check-prefix=REQUIRED
 // RUN: %python %S/Inputs/make-trace.py slow > %t.slow.json
 // RUN: ncclx-opt %t.mlir --ncclx-diagnose=trace=%t.slow.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=SLOW
 // RUN: %python %S/Inputs/make-trace.py kineto > %t.kineto.json
@@ -13,6 +14,23 @@
 // RUN: not ncclx-opt %t.mlir --ncclx-diagnose 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not ncclx-opt %t.mlir --ncclx-diagnose=trace=%t.nowhere 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // RUN: not ncclx-opt %s --ncclx-diagnose=trace=%t.good.json 2>&1 | FileCheck %s --check-prefix=CONTRACT
+// What ran alone corrects the machine file, and the next schedule is made with what is so.
+// RUN: %python %S/Inputs/make-trace.py half > %t.half.json
+// RUN: ncclx-opt %t.mlir --ncclx-diagnose="trace=%t.half.json machine=%ncclx_src/examples/machines/h100-nvswitch.json corrected=%t.corrected.json" -o /dev/null
+// RUN: FileCheck %s --check-prefix=FILE < %t.corrected.json
+// RUN: ncclx-opt %s --ncclx-overlap=machine=%t.corrected.json | FileCheck %s --check-prefix=HALF
+// RUN: not ncclx-opt %t.mlir --ncclx-diagnose="trace=%t.half.json corrected=%t.corrected.json" 2>&1 | FileCheck %s --check-prefix=ALONE
+// RUN: not ncclx-opt %t.mlir --ncclx-diagnose="trace=%t.half.json machine=%t.half.json corrected=%t.no" 2>&1 | FileCheck %s --check-prefix=MACHINE
+// FILE: "base_us": 16.7
+// FILE: "gb_per_s": 150.
+// FILE: "name": "free"
+// FILE: "source": "overlap survey {{.*}}; times {{1.99|2.0}}{{.*}} by {{.*}}half.json"
+// FILE: "gb_per_s": 300,
+// FILE: "name": "nccl-24"
+// HALF: ncclx.contract = [
+// HALF-SAME: name = "all_gather.0", us = 2{{59.9|60.0}}
+// ALONE: error: ncclx-diagnose: machine=FILE and corrected=FILE go together
+// MACHINE: error: {{.*}}half.json
 // CHECK: ncclx.contract = [
 // CHECK-SAME: kind = "collective", name = "all_gather.0", us = 130.
 // CHECK-SAME: beside = array<i64: {{[0-9]+}}>, hidden_us = 130.

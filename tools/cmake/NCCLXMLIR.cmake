@@ -67,7 +67,7 @@ if(NCCLX_SANITIZE)
   # vptr needs RTTI, which LLVM is built without; function reads what stands before a function, and
   # before code made in this process there may be nothing. Whatever is found ends the program.
   target_compile_options(ncclx_options INTERFACE -fsanitize=${NCCLX_SANITIZE}
-    -fno-sanitize=vptr,function -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+    -fno-sanitize=vptr,function -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ncclx_options INTERFACE -fsanitize=${NCCLX_SANITIZE})
 endif()
 
@@ -77,12 +77,21 @@ function(ncclx_asan_options target)
   endif()
 endfunction()
 
+# Which precompiled headers a target sees (NCCLXPrecompiled.cmake), as `kind`.
+macro(_ncclx_kind plain)
+  set(kind mlir)
+  if(${plain})
+    set(kind plain)
+  endif()
+endmacro()
+
 # ncclx_add_library(NAME ROOM room SOURCES... [DEPENDS tblgen targets] [MLIR libs] [LINK libs] [PLAIN])
 #
 # A compiler library of the room `room` (dialect, passes, codegen, tools). MLIR lists the static
 # archives it needs (NCCLX_LINK=static). PLAIN: no MLIR at all, LLVM's Support alone.
 function(ncclx_add_library name)
   cmake_parse_arguments(A "PLAIN" "ROOM" "SOURCES;DEPENDS;MLIR;LINK" ${ARGN})
+  _ncclx_kind("${A_PLAIN}")
   add_library(${name} STATIC ${A_SOURCES})
   add_library(NCCLX::${name} ALIAS ${name})
   if(A_DEPENDS)
@@ -103,7 +112,7 @@ function(ncclx_add_library name)
   else()
     ncclx_link_mlir(${name} PUBLIC ${A_MLIR})
   endif()
-  ncclx_precompile(${name} "${A_PLAIN}")
+  ncclx_precompile(${name} ${kind})
   if(NOT A_ROOM STREQUAL "tools") # what the tools share is theirs
     set_property(GLOBAL APPEND PROPERTY NCCLX_LIBRARIES ${name})
   endif()
@@ -112,12 +121,13 @@ endfunction()
 # ncclx_add_tool(NAME SOURCES... [MLIR libs] [LINK libs] [PLAIN])
 function(ncclx_add_tool name)
   cmake_parse_arguments(A "PLAIN" "" "SOURCES;MLIR;LINK" ${ARGN})
+  _ncclx_kind("${A_PLAIN}")
   add_executable(${name} ${A_SOURCES})
   add_executable(NCCLX::${name} ALIAS ${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK})
   ncclx_link_mlir(${name} PRIVATE ${A_MLIR})
-  ncclx_precompile(${name} "${A_PLAIN}")
+  ncclx_precompile(${name} ${kind})
   ncclx_asan_options(${name})
   install(TARGETS ${name} EXPORT NCCLXToolsTargets
     RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Tools)
@@ -130,10 +140,11 @@ endfunction()
 # GoogleTest filter are left out of `test/run --quick`.
 function(ncclx_add_unittest name)
   cmake_parse_arguments(A "PLAIN;SANITIZER" "SLOW" "SOURCES;LINK" ${ARGN})
+  _ncclx_kind("${A_PLAIN}")
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE ncclx_options ${A_LINK} GTest::gtest GTest::gtest_main)
-  ncclx_precompile(${name} "${A_PLAIN}")
+  ncclx_precompile(${name} ${kind})
   ncclx_asan_options(${name})
   set(label unit)
   if(A_SANITIZER)

@@ -1,5 +1,6 @@
 # Headers that are compiled once: of what LLVM, MLIR and the standard library give, never our own, so
-# that no change of ours compiles everything anew. Of two kinds: `plain` for what knows no MLIR, `mlir`.
+# that no change of ours compiles everything anew. Of three kinds: `mlir`, `plain` for what knows no MLIR,
+# `runtime` for what knows no LLVM.
 # They hide what a file forgets to include: NCCLX_PRECOMPILE=OFF compiles each from its own includes
 # alone.
 option(NCCLX_PRECOMPILE "Compile the headers of LLVM and MLIR once" ON)
@@ -22,9 +23,11 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT CMAKE_GENERATOR MATCHES "Ni
   set(NCCLX_PRECOMPILE OFF) # clang's flags, and paths as ninja sees them
 endif()
 if(NCCLX_PRECOMPILE)
-  set(_plain <algorithm> <chrono> <cmath> <cstdint> <cstdlib> <cstring> <deque> <functional> <limits>
+  set(_runtime <algorithm> <chrono> <cmath> <cstdint> <cstdlib> <cstring> <deque> <functional> <limits>
     <map> <memory> <numeric> <optional> <random> <set> <string> <thread> <tuple> <unordered_map>
-    <vector> <fmt/format.h>
+    <vector> <fmt/format.h>)
+  _ncclx_precompiled(runtime ${_runtime})
+  set(_plain ${_runtime}
     <llvm/ADT/DenseMap.h> <llvm/ADT/SmallVector.h> <llvm/ADT/StringExtras.h>
     <llvm/ADT/StringMap.h> <llvm/Support/Error.h> <llvm/Support/FileSystem.h>
     <llvm/Support/JSON.h> <llvm/Support/MathExtras.h> <llvm/Support/MemoryBuffer.h>
@@ -44,16 +47,13 @@ if(NCCLX_PRECOMPILE)
     <llvm/Support/FormatVariadic.h> <llvm/Support/SourceMgr.h> ${_mlir})
 endif()
 
-# ncclx_precompile(TARGET PLAIN): the headers of the kind that TARGET may see. Not with REUSE_FROM,
-# which names the build folder in a way that ccache takes for a difference.
-function(ncclx_precompile target plain)
+# ncclx_precompile(TARGET KIND): the headers that TARGET may see. Not with REUSE_FROM, which names the
+# build folder in a way that ccache takes for a difference.
+function(ncclx_precompile target kind)
   if(NOT NCCLX_PRECOMPILE)
     return()
   endif()
-  set(precompiled ncclx_precompiled_mlir)
-  if(plain)
-    set(precompiled ncclx_precompiled_plain)
-  endif()
+  set(precompiled ncclx_precompiled_${kind})
   set(file "CMakeFiles/${precompiled}.dir/cmake_pch.hxx.pch")
   get_target_property(sources ${target} SOURCES)
   set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${PROJECT_BINARY_DIR}/${file}")

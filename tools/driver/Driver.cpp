@@ -262,6 +262,8 @@ LogicalResult Compilation::generate() {
   NCCLX_SYMBOL(ncclxrt_reduce);
   NCCLX_SYMBOL(ncclxrt_signal);
   NCCLX_SYMBOL(ncclxrt_wait);
+  NCCLX_SYMBOL(ncclxrt_count);
+  NCCLX_SYMBOL(ncclxrt_size);
   NCCLX_SYMBOL(ncclxrt_flush);
   NCCLX_SYMBOL(ncclxrt_complete);
   NCCLX_SYMBOL(ncclxrt_compute_begin);
@@ -327,7 +329,7 @@ PlanDescription::PlanDescription(const HostPlan &plan, size_t traceCapacity) {
   for (const HostPlan::Window &w : plan.windows)
     windows.push_back({w.name.c_str(), w.bytes, w.generations, roleOf(w.role)});
   for (const HostPlan::Slots &s : plan.slots)
-    slots.push_back({s.name.c_str(), s.count, s.generations, 0});
+    slots.push_back({s.name.c_str(), s.count, s.generations, int32_t(s.writers)});
   for (const HostPlan::Lane &l : plan.lanes)
     lanes.push_back({l.name.c_str(), laneKindOf(l.kind), l.index});
   for (const HostPlan::Op &o : plan.ops)

@@ -209,7 +209,8 @@ static void printTables(StringRef name, const HostPlan &plan, raw_ostream &os) {
     windows.push_back(llvm::formatv("{0}, {1}u, {2}, {3}", literal(w.name), w.bytes, w.generations,
                                     roleName(w.role)));
   for (const HostPlan::Slots &s : plan.slots)
-    slots.push_back(llvm::formatv("{0}, {1}, {2}, 0", literal(s.name), s.count, s.generations));
+    slots.push_back(
+        llvm::formatv("{0}, {1}, {2}, {3}", literal(s.name), s.count, s.generations, s.writers));
   for (const HostPlan::Lane &l : plan.lanes)
     lanes.push_back(llvm::formatv("{0}, {1}, {2}", literal(l.name), laneName(l.kind), l.index));
   for (const HostPlan::Op &o : plan.ops)

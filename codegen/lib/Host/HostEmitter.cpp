@@ -131,9 +131,6 @@ FailureOr<Box> HostEmitter::box(Value range, bool each) {
   if (failed(ref))
     return emitError(loc, "uses a range whose window is not declared in this program");
   ctran::RangeOp op = ref->range;
-  if (op.getSize())
-    return op.emitOpError(
-        "has a size known at run time, which the host carrier does not lower yet");
   const ctran::machine::Space &space = ref->space;
   Box box;
   box.window = constant(windowIndex(ref->window));
@@ -183,7 +180,7 @@ FailureOr<Box> HostEmitter::box(Value range, bool each) {
   box.offset = space.resident ? constant(0) : mul(begin, unit);
   box.rows = constant(space.rows);
   box.stride = constant(space.rows ? stored / space.rows : 0);
-  box.rowBytes = mul(sub(end, begin), unit);
+  box.rowBytes = mul(op.getSize() ? number(op.getSize()) : sub(end, begin), unit);
   return box;
 }
 

@@ -44,6 +44,7 @@ private:
   LogicalResult lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane);
   LogicalResult lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane);
   LogicalResult lowerWait(ctran::WaitOp op, int64_t id, int64_t lane);
+  LogicalResult lowerCount(ctran::CountOp op, int64_t id, int64_t lane);
   bool isLate(ctran::ScheduleOpInterface op);
   ArrayRef<int64_t> originsOf(Value token);
   void call(StringRef name, ArrayRef<Value> arguments);
@@ -294,6 +295,19 @@ LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
   return success();
 }
 
+LogicalResult Lowering::lowerCount(ctran::CountOp op, int64_t id, int64_t lane) {
+  if (e.target == HostTarget::Cuda)
+    return op.emitOpError("reads a size at run time, which programs on streams do not do");
+  FailureOr<Box> box = e.box(op.getSource());
+  if (failed(box))
+    return failure();
+  call("ncclxrt_count", {e.constant(id), e.constant(lane), box->window, box->offset,
+                         e.constant(box->elementType.getIntOrFloatBitWidth() / 8),
+                         e.constant(op.getMax())});
+  e.map(op.getSize(), e.call("ncclxrt_size", e.exec, b.getI64Type()));
+  return success();
+}
+
 LogicalResult Lowering::lowerLaneOp(ctran::ScheduleOpInterface op) {
   e.setLocation(op.getLoc());
   // Proof only: no code, and no order either.
@@ -330,9 +344,8 @@ LogicalResult Lowering::lowerLaneOp(ctran::ScheduleOpInterface op) {
         call("ncclxrt_flush", {e.constant(id), e.constant(*lane)});
         return success();
       })
-      .Default([](Operation *other) {
-        return other->emitOpError("is not lowered for the host: it has no sizes known at run time");
-      });
+      .Case([&](ctran::CountOp count) { return lowerCount(count, id, *lane); })
+      .Default([](Operation *other) { return other->emitOpError("is not lowered for the host"); });
 }
 
 LogicalResult Lowering::lowerBlock(Block &block) {

@@ -306,10 +306,13 @@ LogicalResult RangeOp::verify() {
     if (!counted) // range C2
       return emitOpError("needs a size that comes from ctran.count");
     auto bounds = boundsOf(*box);
-    int64_t capacity = bounds ? bounds->least / elementBytes(box->window) : 0;
-    if (!bounds || capacity < int64_t(counted.getMax())) { // range C3
+    // What the box counts by: elements, or the rows of a window that is cut along a dimension.
+    int64_t unit = box->space.rows * box->space.unitBytes, max = counted.getMax();
+    int64_t capacity = !bounds ? 0 : unit ? bounds->least / unit : max;
+    if (capacity < max) { // range C3
+      bool flat = box->space.unitBytes == elementBytes(box->window);
       auto diag = emitOpError("needs a box of at least ")
-                  << int64_t(counted.getMax()) << " elements, found " << capacity;
+                  << max << (flat ? " elements" : " rows") << ", found " << capacity;
       diag.attachNote(counted.getLoc()) << "the size is bounded here";
       return diag;
     }
@@ -456,9 +459,18 @@ LogicalResult CopyOp::verify() {
   return getNotify() ? verifyNotify(lane, getNotify(), dests) : success();
 }
 
+/// range C4: only a copy moves a part of a box.
+static LogicalResult verifyWholeBoxes(Operation *op, ValueRange ranges) {
+  for (Value range : ranges)
+    if (auto named = range.getDefiningOp<RangeOp>(); named && named.getSize())
+      return op->emitOpError("takes a box of a size known at run time, which only ctran.copy does");
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   ScheduleOpInterface lane = *this;
-  if (failed(verifyLane(lane)))
+  if (failed(verifyLane(lane)) || failed(verifyWholeBoxes(*this, getSources())) ||
+      failed(verifyWholeBoxes(*this, getDests())))
     return failure();
   if (getSources().empty() || getDests().empty()) // reduce C1
     return emitOpError("needs at least one source and one destination");
@@ -503,7 +515,8 @@ LogicalResult ReduceOp::verify() {
 }
 
 LogicalResult ComputeOp::verify() {
-  if (failed(verifyLane(*this)))
+  if (failed(verifyLane(*this)) || failed(verifyWholeBoxes(*this, getReads())) ||
+      failed(verifyWholeBoxes(*this, getWrites())))
     return failure();
   SmallVector<Operation *> windows;
   for (Value arg : getArgs()) {
@@ -583,7 +596,7 @@ LogicalResult WaitOp::verify() {
 LogicalResult FlushOp::verify() { return verifyLane(*this); }
 
 LogicalResult CountOp::verify() {
-  if (failed(verifyLane(*this)))
+  if (failed(verifyLane(*this)) || failed(verifyWholeBoxes(*this, getSource())))
     return failure();
   auto box = resolveRange(getSource());
   if (failed(box))

@@ -107,6 +107,7 @@ struct Op {
   std::optional<Slot> slot;
   Reg k = none;
   std::vector<Reg> after;
+  Reg size = none; ///< the token of the count whose size its boxes have
   Reg token = none;
   unsigned name = 0;
   std::vector<Index> labelPath;

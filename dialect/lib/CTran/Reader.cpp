@@ -240,6 +240,11 @@ LogicalResult Compiler::setBox(Value range, bool each, code::Op &out,
         box.apart.front().wholeAxis.reset();
     }
   }
+  // Who has not read the size cannot start (S25).
+  if (Value size = ref->range.getSize(); size && out.size == code::none) {
+    out.size = regOf(size.getDefiningOp<CountOp>().getDone());
+    out.after.push_back(out.size);
+  }
   if (out.asymmetry.empty())
     out.asymmetry = asymmetryOf(ref->range);
   list.push_back(std::move(box));

@@ -273,6 +273,7 @@ machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
   op.after.clear();
   for (Reg token : from.after)
     op.after.push_back(tokens[token]);
+  op.size = from.size == none ? nullptr : tokens[from.size];
   op.token = llvm::makeIntrusiveRefCnt<machine::Token>();
   if (from.token != none)
     tokens[from.token] = op.token;

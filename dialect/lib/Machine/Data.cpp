@@ -6,6 +6,8 @@
 
 #include "ncclx/Machine/Trace.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -98,6 +100,7 @@ private:
   std::map<std::tuple<uint32_t, unsigned, int64_t>, Slot> slots;
   std::map<std::tuple<uint32_t, unsigned, int64_t>, std::unique_ptr<WindowMemory>> symbols;
   std::map<std::tuple<uint32_t, unsigned, int64_t>, std::vector<uint8_t>> storage;
+  llvm::DenseMap<const Token *, int64_t> counted; ///< what each count has read
   Scan scanned;
   int64_t runs = 0, nextTerm = 0;
   llvm::IntrusiveRefCntPtr<TokenState> over = llvm::makeIntrusiveRefCnt<TokenState>();
@@ -221,6 +224,10 @@ Blob Executor::read(const Op &op, const Access &access, uint32_t rank, int64_t r
   if (options.model) {
     std::vector<uint8_t> &all = bytes(blob.box.owner, blob.box.window, run);
     ByteBox at = locate(schedule, blob.box);
+    if (op.size) // by its maximum it fits
+      at.rowBytes = std::min(
+          at.rowBytes, counted.lookup(op.size.get()) *
+                           schedule.windows[blob.box.window].spaces[blob.box.space].unitBytes);
     for (int64_t row = 0; row < at.rows; ++row) {
       const uint8_t *from = all.data() + at.offset + row * at.stride;
       blob.bytes.insert(blob.bytes.end(), from, from + at.rowBytes);
@@ -292,6 +299,22 @@ std::vector<Blob> Executor::evaluate(const Op &op, uint32_t rank, int64_t run) {
     options.model->compute(op, rank, run, in, made);
     for (auto &bytes : made)
       out.emplace_back().bytes = std::move(bytes);
+    return out;
+  }
+  if (options.model && op.kind == OpKind::Count) {
+    const std::vector<uint8_t> &from = sources[0].bytes;
+    int64_t size = 0;
+    if (from.size() == sizeof(int32_t)) {
+      int32_t narrow;
+      std::memcpy(&narrow, from.data(), sizeof(narrow));
+      size = narrow;
+    } else {
+      std::memcpy(&size, from.data(), std::min(sizeof(size), from.size()));
+    }
+    if (size < 0 || size > op.countMax)
+      stop(DataResult::Outcome::Wrong, fmt::format("{}: the size is {}, expected 0 to {}",
+                                                   name(op, rank, run), size, op.countMax));
+    counted[op.token.get()] = std::clamp<int64_t>(size, 0, op.countMax);
     return out;
   }
   Blob value;

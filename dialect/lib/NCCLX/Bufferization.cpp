@@ -36,10 +36,14 @@ FailureOr<SmallVector<Value>> getBuffers(RewriterBase &rewriter, ValueRange valu
   return buffers;
 }
 
-/// A collective reads its input and writes its destination, whose old content it does not need.
+/// A collective reads its input, and its sizes, and writes its destination, whose old content it
+/// does not need.
 template <typename OpTy>
 struct CollectiveModel : BufferizableOpInterface::ExternalModel<CollectiveModel<OpTy>, OpTy> {
-  static bool isInput(OpOperand &operand) { return operand.getOperandNumber() == 0; }
+  static bool isInput(OpOperand &operand) {
+    auto op = cast<CollectiveOpInterface>(operand.getOwner());
+    return operand.getOperandNumber() <= (op.getSizes() ? 1 : 0);
+  }
 
   bool bufferizesToMemoryRead(Operation *, OpOperand &operand, const AnalysisState &) const {
     return isInput(operand);
@@ -71,8 +75,9 @@ struct CollectiveModel : BufferizableOpInterface::ExternalModel<CollectiveModel<
     if (failed(buffers))
       return failure();
     CollectiveOpInterface onBuffers =
-        cloneCollective(rewriter, op, (*buffers)[0], (*buffers)[1], op.isAsync());
-    SmallVector<Value> replacements = {(*buffers)[1]};
+        cloneCollective(rewriter, op, buffers->front(), buffers->back(), op.isAsync(),
+                        buffers->size() == 3 ? (*buffers)[1] : Value());
+    SmallVector<Value> replacements = {buffers->back()};
     llvm::append_range(replacements, onBuffers->getResults());
     replaceOpWithBufferizedValues(rewriter, op, replacements);
     return success();

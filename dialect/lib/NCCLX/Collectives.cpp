@@ -83,7 +83,7 @@ std::optional<int64_t> ncclx::getRoot(CollectiveOpInterface op) {
 }
 
 CollectiveOpInterface ncclx::cloneCollective(OpBuilder &builder, CollectiveOpInterface op,
-                                             Value input, Value dest, bool async) {
+                                             Value input, Value dest, bool async, Value sizes) {
   SmallVector<Type, 2> types;
   bool tensors = isa<RankedTensorType>(input.getType());
   if (tensors)
@@ -91,11 +91,16 @@ CollectiveOpInterface ncclx::cloneCollective(OpBuilder &builder, CollectiveOpInt
   if (async)
     types.push_back(TokenType::get(op.getContext()));
   OperationState state(op.getLoc(), op->getName(), input, types);
+  if (sizes)
+    state.addOperands(sizes);
   if (dest)
     state.addOperands(dest);
   // All of the op's own attributes, which differ from op to op, but for the number of results.
   NamedAttrList properties(cast<DictionaryAttr>(op->getPropertiesAsAttribute()));
   properties.set("resultSegmentSizes", builder.getDenseI32ArrayAttr({tensors, async}));
+  if (properties.get("operandSegmentSizes"))
+    properties.set("operandSegmentSizes",
+                   builder.getDenseI32ArrayAttr({1, bool(sizes), bool(dest)}));
   state.propertiesAttr = properties.getDictionary(op.getContext());
   state.addAttributes(op->getDiscardableAttrDictionary().getValue());
   return cast<CollectiveOpInterface>(builder.create(state));
@@ -159,6 +164,8 @@ static LogicalResult verifyForm(CollectiveOpInterface op) {
     return op->emitOpError("that is async needs a destination: into(...)");
   if (buffers && op.getDest() == op.getInput() && !isa<AllReduceOp>(op))
     return op->emitOpError("cannot work in place: its destination is its input");
+  if (buffers && op.getDest() == op.getSizes())
+    return op->emitOpError("cannot work in place: its destination is its sizes");
 
   return verifyAxes(op, op.getAxes(), op.getGroupsAttr());
 }
@@ -290,6 +297,24 @@ static LogicalResult verifyPairs(PermuteOp op) {
   return success();
 }
 
+/// all_to_all_v C5, and C6 but for the number of sizes.
+static LogicalResult verifySizes(AllToAllVOp op) {
+  if (bool(op.getCountsAttr()) == bool(op.getSizes()))
+    return op.emitOpError("needs either counts or sizes, but has ")
+           << (op.getSizes() ? "both" : "neither");
+  if (!op.getSizes())
+    return success();
+  auto type = cast<ShapedType>(op.getSizes().getType());
+  Type element = type.getElementType();
+  bool good = (element.isSignlessInteger(32) || element.isSignlessInteger(64)) &&
+              type.getRank() == 1 && isa<BaseMemRefType>(type) == op.isBufferForm();
+  if (good)
+    return success();
+  return op.emitOpError("needs sizes in a ")
+         << (op.isBufferForm() ? "memref" : "tensor")
+         << " of one dimension, of i32 or i64, but found " << type;
+}
+
 /// What does not depend on the number of members: the rules of the form, then those of the op.
 LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
   if (failed(verifyForm(op)))
@@ -298,6 +323,8 @@ LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
   if (flow.combines && failed(verifyReduction(op, op.getElementType())))
     return failure();
   if (auto permute = dyn_cast<PermuteOp>(*op); permute && failed(verifyPairs(permute)))
+    return failure();
+  if (auto exchange = dyn_cast<AllToAllVOp>(*op); exchange && failed(verifySizes(exchange)))
     return failure();
   bool both = flow.inCut && flow.outCut;
   SmallVector<int64_t, 2> cut;
@@ -370,6 +397,20 @@ static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow
                  failed(fits(received, op.getOutputType(), "receives ")));
 }
 
+/// all_to_all_v C6 and C7.
+static LogicalResult verifyBlocks(CollectiveOpInterface op, int64_t dim, int64_t numMembers) {
+  auto sizes = cast<ShapedType>(op.getSizes().getType());
+  if (sizes.getDimSize(0) != numMembers)
+    return op->emitOpError("needs one size for each of ")
+           << numMembers << " members, but found " << sizes;
+  int64_t in = op.getInputType().getDimSize(dim), out = op.getOutputType().getDimSize(dim);
+  if (in == out && in % numMembers == 0)
+    return success();
+  return op->emitOpError("with sizes cuts dimension ")
+         << dim << " of input and result into " << numMembers
+         << " blocks of one size, but found " << in << " and " << out << " rows";
+}
+
 static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t numMembers) {
   Dataflow flow = op.getDataflow();
   auto axes = op.getAxes().getAsValueRange<StringAttr>();
@@ -388,6 +429,8 @@ static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t 
       }
   if (flow.counts)
     return verifyCounts(op, flow, numMembers);
+  if (flow.sized)
+    return verifyBlocks(op, *flow.inCut, numMembers);
   if (flow.inCut && flow.outCut)
     return verifyExchange(op, *flow.inCut, *flow.outCut, numMembers);
   if (flow.inCut)
@@ -434,7 +477,10 @@ Dataflow ReduceScatterOp::getDataflow() { return {.inCut = getDim(), .combines =
 Dataflow AllReduceOp::getDataflow() { return {.combines = true}; }
 Dataflow AllToAllOp::getDataflow() { return {.inCut = getSplit(), .outCut = getConcat()}; }
 Dataflow AllToAllVOp::getDataflow() {
-  return {.inCut = getDim(), .outCut = getDim(), .counts = cast<DenseIntElementsAttr>(getCounts())};
+  return {.inCut = getDim(),
+          .outCut = getDim(),
+          .counts = cast_if_present<DenseIntElementsAttr>(getCountsAttr()),
+          .sized = bool(getSizes())};
 }
 Dataflow PermuteOp::getDataflow() { return {.route = Route::Listed}; }
 Dataflow BroadcastOp::getDataflow() { return {.route = Route::FromRoot, .root = getRoot()}; }

@@ -32,6 +32,8 @@ void ncclx::getCollectiveEffects(CollectiveOpInterface op,
                                  SmallVectorImpl<EffectInstance> &effects) {
   addCommunication(effects);
   addIfMemRef(op->getOpOperand(0), MemoryEffects::Read::get(), effects);
+  if (op.getSizes())
+    addIfMemRef(op->getOpOperand(1), MemoryEffects::Read::get(), effects);
   for (OpOperand &dest : op.getDestMutable())
     addIfMemRef(dest, MemoryEffects::Write::get(), effects);
 }

@@ -79,7 +79,30 @@ bool Collective::sends(int64_t from, int64_t to) const {
   return false;
 }
 
+std::string Collective::readSizes(const std::vector<const void *> &from) {
+  int64_t n = from.size(), most = inShape[inCut] / n;
+  sizes.clear();
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      int64_t rows = 0;
+      if (sizeBytes == 4) {
+        int32_t narrow;
+        std::memcpy(&narrow, at(from[i], j * 4), 4);
+        rows = narrow;
+      } else {
+        std::memcpy(&rows, at(from[i], j * 8), 8);
+      }
+      if (rows < 0 || rows > most)
+        return "member " + std::to_string(i) + " sends " + std::to_string(rows) +
+               " rows to member " + std::to_string(j) + ", expected 0 to " + std::to_string(most);
+      sizes.push_back(rows);
+    }
+  return "";
+}
+
 Collective::Box Collective::inBox(int64_t n, int64_t from, int64_t to) const {
+  if (sizeBytes)
+    return {inCut, to * (inShape[inCut] / n), sizes[from * n + to]};
   if (!counts.empty()) {
     int64_t begin = 0;
     for (int64_t j = 0; j < to; ++j)
@@ -96,6 +119,8 @@ Collective::Box Collective::inBox(int64_t n, int64_t from, int64_t to) const {
 }
 
 Collective::Box Collective::outBox(int64_t n, int64_t from, int64_t to) const {
+  if (sizeBytes)
+    return {outCut, from * (outShape[outCut] / n), sizes[from * n + to]};
   if (!counts.empty()) {
     int64_t begin = 0;
     for (int64_t i = 0; i < from; ++i)
@@ -176,7 +201,7 @@ void Collective::execute(const std::vector<const void *> &in,
     bool gets = false;
     for (int64_t from = 0; from < n && !gets; ++from)
       gets = sends(from, to);
-    if (int64_t bytes = size * product(outShape); (!gets || !counts.empty()) && bytes)
+    if (int64_t bytes = size * product(outShape); (!gets || !counts.empty() || sizeBytes) && bytes)
       std::memset(out[to], 0, bytes);
   }
   if (combines)

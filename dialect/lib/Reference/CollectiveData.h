@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace mlir::ncclx::reference {
@@ -48,6 +49,14 @@ struct Collective {
   std::vector<int64_t> sources;
   /// Rows from i to j at [i * n + j], without gaps. Empty: the cuts are shards.
   std::vector<int64_t> counts;
+  /// Bytes of the numbers by which a member says how many rows each gets, or 0: it says nothing.
+  int64_t sizeBytes = 0;
+  /// What they say, at [i * n + j]: so many rows at the start of block j of i's input, and of block
+  /// i of j's output. Set by readSizes.
+  std::vector<int64_t> sizes;
+
+  /// from[i] is where member i says it. Gives what is wrong with that, or nothing.
+  std::string readSizes(const std::vector<const void *> &from);
 
   bool combines = false;
   Reduction reduction = Reduction::Sum;

@@ -60,8 +60,9 @@ thread_local RankState *current = nullptr;
 // ours with a destructor may be alive where this is called.
 [[noreturn]] void leave() { std::longjmp(current->escape, 1); }
 
-void collective(int64_t site, int64_t in, int64_t out) {
+void collective(int64_t site, int64_t in, int64_t sizes, int64_t out) {
   if (!current->rendezvous->meet(current->rank, site, reinterpret_cast<const void *>(in),
+                                 reinterpret_cast<const void *>(sizes),
                                  reinterpret_cast<void *>(out)))
     leave();
 }

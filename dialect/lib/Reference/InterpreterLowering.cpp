@@ -208,6 +208,8 @@ Collective Lowering::describeCollective(CollectiveOpInterface op, ArrayRef<int64
   result.root = getRoot(op).value_or(0);
   if (flow.counts)
     llvm::append_range(result.counts, flow.counts.getValues<int64_t>());
+  if (flow.sized)
+    result.sizeBytes = cast<ShapedType>(op.getSizes().getType()).getElementTypeBitWidth() / 8;
   if (auto permute = dyn_cast<PermuteOp>(op.getOperation()))
     for (size_t member = 0; member < members.size(); ++member)
       result.sources.push_back(permute.getSource(member, members.size()).value_or(-1));
@@ -417,7 +419,7 @@ LogicalResult Lowering::lowerBuffers() {
     auto site = op->getAttrOfType<IntegerAttr>(siteAttr);
     if (!site || !op.isBufferForm())
       return op->emitOpError("was not bufferized as the interpreter expects");
-    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64}, {}));
+    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
     auto address = [&](Value memref) -> Value {
       Value pointer = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
       return arith::IndexCastOp::create(b, i64, pointer);
@@ -425,8 +427,14 @@ LogicalResult Lowering::lowerBuffers() {
     // In place means in place: the two are one copy then.
     Value in = makeDense(b, op.getInput());
     Value out = op.getDest() == op.getInput() ? in : makeDense(b, op.getDest());
-    func::CallOp::create(b, callback,
-                         ValueRange{arith::ConstantOp::create(b, site), address(in), address(out)});
+    Value sizes = op.getSizes() ? makeDense(b, op.getSizes()) : Value();
+    Value said =
+        sizes ? address(sizes) : arith::ConstantIntOp::create(b, 0, /*width=*/64).getResult();
+    func::CallOp::create(
+        b, callback,
+        ValueRange{arith::ConstantOp::create(b, site), address(in), said, address(out)});
+    if (sizes != op.getSizes())
+      memref::DeallocOp::create(b, sizes);
     if (out != op.getDest()) {
       memref::CopyOp::create(b, out, op.getDest());
       memref::DeallocOp::create(b, out);
@@ -441,10 +449,10 @@ LogicalResult Lowering::lowerBuffers() {
   }
   for (BarrierOp op : collect<BarrierOp>(module)) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64}, {}));
+    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
     Value nothing = arith::ConstantIntOp::create(b, 0, /*width=*/64);
     Value site = arith::ConstantOp::create(b, op->getAttrOfType<IntegerAttr>(siteAttr));
-    func::CallOp::create(b, callback, ValueRange{site, nothing, nothing});
+    func::CallOp::create(b, callback, ValueRange{site, nothing, nothing, nothing});
     op.erase();
   }
   for (GridOp op : collect<GridOp>(module))

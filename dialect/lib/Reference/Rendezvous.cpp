@@ -9,7 +9,7 @@ Rendezvous::Rendezvous(const std::vector<Site> &sites, int64_t ranks,
                        std::chrono::milliseconds deadline)
     : sites(sites), deadline(deadline), waitingAt(ranks, running) {}
 
-bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, void *out) {
+bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, const void *sizes, void *out) {
   const std::vector<int64_t> &members = sites[site].groups[sites[site].groupOf[rank]];
   std::vector<int64_t> key = members;
   std::sort(key.begin(), key.end());
@@ -26,19 +26,31 @@ bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, void *out) {
       return false;
     }
   }
-  meeting.arrived[rank] = {site, in, out};
+  meeting.arrived[rank] = {site, in, sizes, out};
   if (meeting.arrived.size() == members.size()) {
     // The last one does the work, for all; the others cannot leave before the turn is over.
-    std::vector<const void *> inputs;
+    std::vector<const void *> inputs, said;
     std::vector<void *> outputs;
     for (int64_t member : members) {
       inputs.push_back(meeting.arrived[member].in);
+      said.push_back(meeting.arrived[member].sizes);
       outputs.push_back(meeting.arrived[member].out);
     }
     lock.unlock();
     const std::vector<Collective> &all = sites[site].collectives;
-    all[sites[site].groupOf[rank] % all.size()].execute(inputs, outputs);
+    const Collective &collective = all[sites[site].groupOf[rank] % all.size()];
+    std::string wrong;
+    if (collective.sizeBytes) {
+      Collective told = collective;
+      wrong = told.readSizes(said);
+      if (wrong.empty())
+        told.execute(inputs, outputs);
+    } else {
+      collective.execute(inputs, outputs);
+    }
     lock.lock();
+    if (!wrong.empty())
+      failLocked(sites[site].name + ": " + wrong);
     // They run again from here on, whenever they wake up.
     for (int64_t member : members)
       waitingAt[member] = running;

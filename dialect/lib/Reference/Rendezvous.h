@@ -32,7 +32,8 @@ public:
 
   /// Rank `rank` reaches collective `site`. Returns when all members have and the data is there, or
   /// false when the run has failed.
-  bool meet(int64_t rank, int64_t site, const void *in, void *out);
+  /// `sizes`: how many rows each member gets, where the collective is told only here.
+  bool meet(int64_t rank, int64_t site, const void *in, const void *sizes, void *out);
   /// Rank `rank` has reached the end of its program.
   void finish(int64_t rank);
   /// Ends the run for every rank; the first message stays.
@@ -44,7 +45,7 @@ public:
 private:
   struct Arrival {
     int64_t site = 0;
-    const void *in = nullptr;
+    const void *in = nullptr, *sizes = nullptr;
     void *out = nullptr;
   };
   /// The meeting that a set of ranks is gathering for. `turn` counts those that have been held.

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ConcurrentFlow.h"
+#include "Contract.h"
+#include "InteriorPoint.h"
 #include "LinearProgram.h"
 #include <algorithm>
 #include <cmath>
@@ -19,9 +21,10 @@ namespace topology = mlir::ncclx::topology;
 using Int = Rational::Int;
 
 namespace {
-/// Columns of the program before it is folded, and pairs times arcs of the search.
+/// Columns of the program before it is folded, and what the search may look at in all its rounds.
 constexpr size_t maxColumns = 1 << 17;
-constexpr size_t maxSearch = 1 << 21;
+constexpr size_t maxSearch = 1 << 23;
+constexpr size_t mostRounds = 120, fewestRounds = 8;
 
 /// Doubles as whole numbers over one denominator.
 struct Fractions {
@@ -54,9 +57,12 @@ int64_t shortDenominator(double value) {
 }
 
 /// Linear programs of small whole numbers have answers of short fractions: finds them, else cuts
-/// off behind 30 binary places. Negative noise becomes zero.
+/// off behind 30 binary places, or fewer of large numbers. Negative noise becomes zero.
 Fractions toFractions(llvm::ArrayRef<double> values) {
-  constexpr int64_t most = int64_t(1) << 30;
+  int64_t most = int64_t(1) << 30;
+  for (double value : values)
+    while (most > 1 && value * double(most) > 0x1p62)
+      most /= 2;
   Fractions result;
   int64_t common = 1;
   double last = 0;
@@ -96,9 +102,12 @@ public:
     }
   }
   std::optional<ConcurrentFlow> byProgram() const;
+  std::optional<ConcurrentFlow> byInteriorPoint() const;
   std::optional<ConcurrentFlow> bySearch() const;
 
 private:
+  std::optional<ConcurrentFlow> prove(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices,
+                                      double scale) const;
   /// Shortest ways from a vertex: the arc that enters each vertex, -1 where there is none.
   std::vector<int> ways(unsigned from, llvm::ArrayRef<double> length,
                         std::vector<double> &distance) const;
@@ -206,29 +215,54 @@ std::optional<ConcurrentFlow> Router::byProgram() const {
   std::optional<LinearSolution> solution = solve(program);
   if (!solution)
     return std::nullopt;
+  return prove({solution->values.data(), solution->values.size() - 1},
+               {solution->prices.data(), arcs}, double(largest));
+}
+
+std::optional<ConcurrentFlow> Router::byInteriorPoint() const {
+  std::vector<SourceFlow> sources;
+  double total = 0;
+  for (const auto &[from, ends] : targets)
+    for (auto [end, amount] : ends)
+      total += double(amount);
+  double scale = total / double(targets.size());
+  for (const auto &[from, ends] : targets) {
+    sources.push_back({from, std::vector<double>(graph.size())});
+    for (auto [end, amount] : ends)
+      sources.back().wanted[end] += double(amount) / scale;
+  }
+  std::optional<FlowSolution> solution = solveFlows(graph, capacity, sources);
+  if (!solution)
+    return std::nullopt;
+  return prove(solution->flows, solution->prices, scale);
+}
+
+/// Prices become lengths. Flows, in `scale` bytes, become fractions that are repaired and timed.
+std::optional<ConcurrentFlow> Router::prove(llvm::ArrayRef<double> flows,
+                                            llvm::ArrayRef<double> prices, double scale) const {
   ConcurrentFlow result;
   double dearest = 0;
-  std::vector<double> prices(solution->prices.begin(), solution->prices.begin() + arcs);
   for (double price : prices)
     dearest = std::max(dearest, price);
   if (!(dearest > 0))
     return std::nullopt;
-  for (double &price : prices)
-    price /= dearest;
-  for (Int length : toFractions(prices).numerators)
+  std::vector<double> relative;
+  for (double price : prices)
+    relative.push_back(price / dearest);
+  for (Int length : toFractions(relative).numerators)
     result.lengths.push_back(int64_t(length));
 
-  std::vector<double> flows(solution->values.begin(), solution->values.end() - 1);
-  for (double &flow : flows)
-    flow *= double(largest / unit);
-  Fractions exact = toFractions(flows);
-  std::vector<Int> load(arcs, 0);
+  std::vector<double> amounts;
+  for (double flow : flows)
+    amounts.push_back(flow * (scale / double(unit)));
+  Fractions exact = toFractions(amounts);
+  std::vector<Int> load(graph.arcs.size(), 0);
   size_t source = 0;
   for (const auto &[from, ends] : targets) {
-    llvm::MutableArrayRef<Int> flow(exact.numerators.data() + arcs * source++, arcs);
+    llvm::MutableArrayRef<Int> flow(exact.numerators.data() + load.size() * source++, load.size());
     if (!repair(from, ends, exact.denominator, flow))
       return std::nullopt;
-    for (unsigned a = 0; a < arcs; ++a)
+    for (unsigned a = 0; a < load.size(); ++a)
       load[a] += flow[a];
   }
   result.routed = timeOf(load, Rational::make(exact.denominator, 1)) * Rational::make(Int(unit), 1);
@@ -238,18 +272,18 @@ std::optional<ConcurrentFlow> Router::byProgram() const {
 /// Each round routes every pair along a shortest way and lengthens links by their load. The rounds'
 /// average is a routing; the lengths that bound best are a dual solution.
 std::optional<ConcurrentFlow> Router::bySearch() const {
-  constexpr unsigned most = 120;
-  size_t pairs = 0;
+  size_t looks = targets.size() * graph.arcs.size();
   for (const auto &[from, ends] : targets)
-    pairs += ends.size();
-  if (pairs * graph.arcs.size() > maxSearch)
+    looks += ends.size();
+  size_t most = std::min(mostRounds, maxSearch / looks);
+  if (most < fewestRounds)
     return std::nullopt;
   std::vector<double> length, distance, best;
   for (double c : capacity)
     length.push_back(1 / c);
   std::vector<Int> load(graph.arcs.size(), 0);
   double bestBound = -1;
-  for (unsigned round = 0; round < most; ++round) {
+  for (size_t round = 0; round < most; ++round) {
     std::vector<double> now(graph.arcs.size(), 0);
     double demand = 0, supply = 0;
     for (const auto &[from, ends] : targets) {
@@ -273,7 +307,7 @@ std::optional<ConcurrentFlow> Router::bySearch() const {
       bestBound = demand / supply;
       best = length;
     }
-    double step = 0.5 / (1 + 0.1 * round), longest = 0;
+    double step = 0.5 / (1 + 0.1 * double(round)), longest = 0;
     for (unsigned a = 0; a < now.size(); ++a) {
       length[a] *= std::exp(step * now[a] / capacity[a] / busiest);
       longest = std::max(longest, length[a] * capacity[a]);
@@ -289,10 +323,21 @@ std::optional<ConcurrentFlow> Router::bySearch() const {
   return result;
 }
 
-std::optional<ConcurrentFlow> topology::concurrentFlow(const FlowGraph &graph,
+std::optional<ConcurrentFlow> topology::concurrentFlow(const FlowGraph &whole,
                                                        llvm::ArrayRef<Demand> demands) {
-  Router router(graph, demands);
-  if (std::optional<ConcurrentFlow> flow = router.byProgram())
-    return flow;
-  return router.bySearch();
+  Contraction small = contract(whole, demands);
+  Router router(small.graph, small.demands);
+  std::optional<ConcurrentFlow> flow = router.byProgram();
+  if (!flow)
+    flow = router.byInteriorPoint();
+  if (!flow)
+    flow = router.bySearch();
+  if (!flow)
+    return std::nullopt;
+  // The narrowest of a chain has its length, the others have none.
+  std::vector<int64_t> lengths(whole.arcs.size(), 0);
+  for (size_t a = 0; a < flow->lengths.size(); ++a)
+    lengths[small.narrowest[a]] = flow->lengths[a];
+  flow->lengths = std::move(lengths);
+  return flow;
 }

@@ -165,6 +165,7 @@ private:
   void judge(unsigned collective);
   std::string causeOf(double begin, double from, unsigned late) const;
   double besides(const TraceSpan &collective) const;
+  Rates rates() const;
 };
 
 void Judge::match() {
@@ -274,6 +275,37 @@ void Judge::judge(unsigned number) {
   ++diagnosis.kept;
 }
 
+static double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+Rates Judge::rates() const {
+  std::vector<double> products;
+  std::map<std::string, std::vector<double>> collectives;
+  for (unsigned i = 0; i < contract.size(); ++i) {
+    const Promise &promise = contract[i];
+    if (!span[i] || promise.seconds <= 0 || !(promise.product || promise.collective))
+      continue;
+    const TraceSpan &own = spans[*span[i]];
+    if (std::any_of(spans.begin(), spans.end(), [&](const TraceSpan &s) {
+          return &s != &own && s.start < own.end() && own.start < s.end();
+        }))
+      continue; // beside others it says nothing of itself
+    std::string kind = promise.name.substr(0, promise.name.find('.'));
+    (promise.product ? products : collectives[kind]).push_back(own.seconds / promise.seconds);
+  }
+  Rates rates;
+  if (!products.empty())
+    rates.products = median(products);
+  for (const auto &[kind, ratios] : collectives)
+    if (double ratio = median(ratios); ratio > 0)
+      rates.collectives[kind] = ratio;
+  if (rates.products && *rates.products <= 0)
+    rates.products.reset();
+  return rates;
+}
+
 Diagnosis Judge::run() {
   match();
   // What an op takes on this machine for what the contract says: the median of all, so that one
@@ -282,10 +314,9 @@ Diagnosis Judge::run() {
   for (unsigned i = 0; i < contract.size(); ++i)
     if (span[i] && contract[i].seconds > 0)
       ratios.push_back(spans[*span[i]].seconds / contract[i].seconds);
-  if (!ratios.empty()) {
-    std::nth_element(ratios.begin(), ratios.begin() + ratios.size() / 2, ratios.end());
-    scale = ratios[ratios.size() / 2];
-  }
+  if (!ratios.empty())
+    scale = median(ratios);
+  diagnosis.rates = rates();
   for (unsigned i = 0; i < contract.size(); ++i)
     if (contract[i].collective && !contract[i].beside.empty() && contract[i].seconds > 0)
       judge(i);

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace mlir::ncclx {
 #define GEN_PASS_DEF_DIAGNOSE
@@ -65,11 +66,16 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
     overlap::TraceResult read = overlap::readTrace((*file)->getBuffer(), trace, rank);
     if (!read.spans)
       return fail(read.error);
+    if (machine.empty() != corrected.empty())
+      return fail("ncclx-diagnose: machine=FILE and corrected=FILE go together");
     bool any = false;
+    overlap::Rates rates;
     for (func::FuncOp function : module.getOps<func::FuncOp>()) {
       Attribute attribute = function->getAttr(kContractAttrName);
       if (!attribute)
         continue;
+      if (any && !corrected.empty())
+        return fail("ncclx-diagnose: corrected=FILE is for modules with one contract");
       any = true;
       std::optional<overlap::Contract> contract = readContract(attribute);
       if (!contract) {
@@ -87,10 +93,33 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
       }
       emitRemark(function.getLoc())
           << diagnosis.kept << " of " << diagnosis.promised << " overlaps are as promised";
+      rates = std::move(diagnosis.rates);
     }
     if (!any)
-      fail("no function has a contract: run ncclx-overlap, or another pass that places overlaps, "
-           "and keep what it gives");
+      return fail("no function has a contract: run ncclx-overlap, or another pass that places "
+                  "overlaps, and keep what it gives");
+    if (!corrected.empty())
+      if (std::string error = correct(rates); !error.empty())
+        fail(error);
+  }
+
+  /// Writes the machine file anew; what is wrong, or nothing.
+  std::string correct(const overlap::Rates &rates) {
+    auto file = llvm::MemoryBuffer::getFile(machine);
+    if (!file)
+      return machine + ": " + file.getError().message();
+    overlap::Corrected result =
+        overlap::correctMachine((*file)->getBuffer(), machine, rates, trace);
+    if (!result.text)
+      return result.error;
+    std::error_code bad;
+    llvm::raw_fd_ostream out(corrected, bad);
+    out << *result.text;
+    out.close();
+    if (!bad && out.has_error())
+      bad = out.error();
+    out.clear_error();
+    return bad ? corrected + ": " + bad.message() : "";
   }
 };
 

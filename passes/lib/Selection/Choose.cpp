@@ -17,7 +17,7 @@ static SmallVector<int64_t> firstGroup(CollectiveOpInterface op) {
 static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
                                                    const SelectionTarget &target) {
   auto kind = topology::parseCollective(op->getName().stripDialect());
-  if (!kind || op.getDataflow().counts)
+  if (!kind || op.getDataflow().isCounted())
     return std::nullopt;
   std::vector<unsigned> group;
   for (int64_t rank : firstGroup(op))

@@ -98,7 +98,7 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
 
 LogicalResult mlir::ncclx::printSelector(CollectiveOpInterface op, const SelectionTarget &target,
                                          int64_t least, int64_t most, llvm::raw_ostream &os) {
-  if (op.getDataflow().counts)
+  if (op.getDataflow().isCounted())
     return op->emitOpError("has counts of its own, and no table by size");
   FailureOr<size_t> axes = axesOf(op);
   if (failed(axes))

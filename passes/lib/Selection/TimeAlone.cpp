@@ -57,15 +57,22 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
   SmallVector<Type> types =
       bytes ? flatTypes(op, *bytes)
             : SmallVector<Type>{buffer(op.getInputType()), buffer(op.getOutputType())};
+  SmallVector<Type> inputs{types[0]};
+  if (Value sizes = op.getSizes())
+    inputs.push_back(buffer(cast<ShapedType>(sizes.getType())));
   auto function =
-      func::FuncOp::create(b, op.getLoc(), aloneName, b.getFunctionType(types[0], types[1]));
+      func::FuncOp::create(b, op.getLoc(), aloneName, b.getFunctionType(inputs, types[1]));
   b.setInsertionPointToStart(function.addEntryBlock());
   Value out = memref::AllocOp::create(b, op.getLoc(), cast<MemRefType>(types[1]));
-  OperationState state(op.getLoc(), op->getName(), {function.getArgument(0), out}, TypeRange());
+  OperationState state(op.getLoc(), op->getName());
+  state.addOperands(function.getArguments());
+  state.addOperands(out);
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (bytes && (name == "dim" || name == "split" || name == "concat"))
       state.addAttribute(name, b.getI64IntegerAttr(0));
+    else if (name == "operandSegmentSizes")
+      state.addAttribute(name, b.getDenseI32ArrayAttr({1, int(inputs.size()) - 1, 1}));
     else if (name != "resultSegmentSizes")
       state.addAttribute(name, attribute.getValue());
   }

@@ -38,8 +38,10 @@ struct ExpandStart : OpConversionPattern<StartOp> {
     Value input = rewriter.getRemappedValue(collective.getInput());
     Value dest = rewriter.getRemappedValue(collective.getDest());
     auto type = cast<FutureType>(op.getFuture().getType());
+    Value sizes = collective.getSizes();
     CollectiveOpInterface async =
-        cloneCollective(rewriter, collective, input, dest, /*async=*/true);
+        cloneCollective(rewriter, collective, input, dest, /*async=*/true,
+                        sizes ? rewriter.getRemappedValue(sizes) : Value());
     SmallVector<Value> parts = {async.getResult(), async.getToken()};
     if (type.getReads())
       parts.push_back(input);

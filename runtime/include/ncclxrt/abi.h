@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /** Version of this interface. It changes when a call, a frozen struct or a meaning changes. */
-#define NCCLXRT_ABI_VERSION 2
+#define NCCLXRT_ABI_VERSION 3
 
 /** What a call came to. 0 is success; the numbers are stable. */
 typedef enum ncclxrtResult {
@@ -105,7 +105,8 @@ typedef struct ncclxrtSlotsDesc {
   const char *name;
   int64_t count;       /**< Of one generation. */
   int32_t generations; /**< At least 1; run e uses generation e mod generations. */
-  int32_t reserved;    /**< 0. */
+  int32_t writers;     /**< Ranks that may raise one counter; 0: any number. A counter with one is
+                            the quickest. A rank beyond them may be taken for not having signalled. */
 } ncclxrtSlotsDesc_t;
 
 typedef enum ncclxrtLaneKind {
@@ -296,6 +297,14 @@ NCCLXRT_EXPORT int32_t ncclxrt_signal(int32_t status, int64_t exec, int64_t op, 
 /** Waits until each of the own slots [index, index + count) is at least value. */
 NCCLXRT_EXPORT int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane,
                                     int64_t slots, int64_t index, int64_t count, int64_t value);
+
+/** Reads a number of `bytes` (4 or 8, signed) at `offset` of the own window; ncclxrt_size gives it
+ *  from then on. One below 0 or above max ends the job. */
+NCCLXRT_EXPORT int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                     int64_t window, int64_t offset, int64_t bytes, int64_t max);
+
+/** What the last ncclxrt_count has read; 0 before, or where that failed. */
+NCCLXRT_EXPORT int64_t ncclxrt_size(int64_t exec);
 
 /** Makes landings that this lane awaited visible to the whole rank. On shm and tcp a wait does. */
 NCCLXRT_EXPORT int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane);

@@ -1,12 +1,12 @@
 """Writes a timeline of diagnose.mlir's schedule: as promised, with a gather that waits, with a pair that slows down,
-or as PyTorch's profiler has it, with a kernel that nobody promised.
+or as PyTorch's profiler has it, with a kernel that nobody promised; or with links of half the speed.
 """
 import json
 import sys
 
 kind = sys.argv[1]
 # Name, category and microseconds: gather, dgrad, gather beside wgrad, last product.
-AG, MM = 130, 211
+AG, MM = 260 if kind == "half" else 130, 211
 start = {"all_gather.0": (0, AG), "dgrad": (AG, MM), "all_gather.1": (AG + MM, AG), "wgrad": (AG + MM + 1, MM),
          "last": (AG + 2 * MM + 1, MM)}
 if kind == "late":

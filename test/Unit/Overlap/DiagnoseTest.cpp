@@ -1,6 +1,7 @@
 //===- DiagnoseTest.cpp - Injected faults are found and named ----------------------------===//
 #include "ncclx/Overlap/Diagnose.h"
 #include "Strategies.h"
+#include "ncclx/Overlap/CostModel.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -159,6 +160,51 @@ TEST(OverlapDiagnose, WrongTraces) {
     EXPECT_FALSE(trace.spans) << text;
     EXPECT_EQ(trace.error.rfind("t.json: ", 0), 0u) << trace.error;
   }
+}
+
+TEST(OverlapDiagnose, RatesAreOfWhatRanAlone) {
+  Fixture f;
+  Rates none = f.run().rates; // both gathers and both products stand beside another
+  EXPECT_FALSE(none.products);
+  EXPECT_TRUE(none.collectives.empty());
+  for (unsigned i = 0; i < f.spans.size(); ++i) {
+    f.spans[i].start = i * 1e-3;
+    f.spans[i].seconds *= f.spans[i].category == "compute" ? 1.25 : 3;
+  }
+  Rates rates = f.run().rates;
+  ASSERT_TRUE(rates.products);
+  EXPECT_NEAR(*rates.products, 1.25, 1e-9);
+  ASSERT_EQ(rates.collectives.size(), 1u);
+  EXPECT_NEAR(rates.collectives["all_gather"], 3, 1e-9);
+}
+
+TEST(OverlapDiagnose, CorrectsTheMachineFile) {
+  const char *text = R"({"format": "ncclx-machine", "version": 1, "name": "m", "comment": "kept",
+    "sm": {"count": 132, "sharing": "static", "source": "s"},
+    "memory": {"gb_per_s": 3000, "source": "s"},
+    "gemm": {"tflops": 500, "pj_per_flop": 1, "source": "s"},
+    "attention": {"forward_tflops": 500, "backward_tflops": 420, "source": "s"},
+    "engines": [{"name": "a", "collectives": ["all_gather"], "gb_per_s": 300, "source": "s"},
+                {"name": "b", "collectives": ["all_gather", "all_reduce"], "gb_per_s": 200,
+                 "base_us": 8, "source": "s"}]})";
+  Rates rates;
+  EXPECT_EQ(correctMachine(text, "m.json", rates, "t").error,
+            "nothing of the contract ran alone: no coefficient is known better");
+  rates.products = 1.25;
+  rates.collectives = {{"all_reduce", 2}};
+  Corrected corrected = correctMachine(text, "m.json", rates, "trace t");
+  ASSERT_TRUE(corrected.text) << corrected.error;
+  CostModel before = *readCostModel(text, "m.json").model;
+  CostModel after = *readCostModel(*corrected.text, "m.json").model;
+  EXPECT_NEAR(after.gemmFlops, 400e12, 1e3);
+  // What a product draws was measured at the rate that the file named.
+  EXPECT_NEAR(after.gemmJoulesPerFlop, before.gemmJoulesPerFlop * 0.64, 1e-18);
+  EXPECT_EQ(after.engines[0].bytesPerSecond, 300e9);
+  EXPECT_NEAR(after.engines[1].bytesPerSecond, 100e9, 1);
+  EXPECT_NEAR(after.engines[1].base, 16e-6, 1e-12);
+  EXPECT_NE(corrected.text->find("s; times 1.25 by trace t"), std::string::npos);
+  EXPECT_NE(corrected.text->find("kept"), std::string::npos);
+  EXPECT_NE(correctMachine("{}", "m.json", rates, "t").error.find("m.json"), std::string::npos);
 }
 
 } // namespace

@@ -158,11 +158,11 @@ public:
   Status drain() override {
     return await("sends to end", [&] { return outstanding == 0; });
   }
-  bool await(Slot &slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
+  bool await(Segment &own, int64_t slot, uint64_t value, int64_t timeoutNs, int64_t &deadlineNs,
              WaitPolicy &) override {
     if (deadlineNs == 0)
       deadlineNs = world.now() + timeoutNs;
-    return world.block(comm.rank(), [&] { return slot.value.load() >= value; }, deadlineNs);
+    return world.block(comm.rank(), [&] { return own.reached(slot, value); }, deadlineNs);
   }
   void wake() override {}
   void close() override {}
@@ -203,7 +203,7 @@ private:
   }
   static void land(FakeWorld &world, int64_t plan, int peer, int64_t slot) {
     if (auto segment = find(world, peer, plan); segment && slot >= 0)
-      segment->slot(slot).raise();
+      segment->raise(slot);
   }
 
   /// The source is read, somewhat late; from here on the network has the bytes.

@@ -170,6 +170,7 @@ struct Op {
   std::optional<SlotRef> slot; ///< of a signal or wait; the notify of a copy or reduce
   int64_t k = 0;               ///< wait: value counted from this run's start (S15)
   std::vector<TokenRef> after;
+  TokenRef size;           ///< Copy: a Count; so many units of the start of each box move (S25)
   TokenRef token;          ///< never null
   ValueLabel label;        ///< Source, Sink
   Combination combination; ///< Reduce

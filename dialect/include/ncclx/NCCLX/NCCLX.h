@@ -73,11 +73,15 @@ struct Dataflow {
   ArrayRef<int64_t> root = {};
   /// The rows of box (i, j), where they are listed. Nothing: the cuts are shards.
   DenseIntElementsAttr counts = {};
+  /// Of box (i, j) only the first rows, as many as i's sizes say at run time.
+  bool sized = false;
 
+  /// Boxes have as many rows as counts say, known now or at run time.
+  bool isCounted() const { return counts || sized; }
   /// Some members may get nothing; their output is zeros then.
   bool fillsZeros() const { return route == Route::ToRoot || route == Route::Listed; }
   std::optional<int64_t> getChunkDim() const {
-    return route == Route::All && !combines && !counts ? outCut : std::nullopt;
+    return route == Route::All && !combines && !isCounted() ? outCut : std::nullopt;
   }
 };
 
@@ -109,11 +113,11 @@ bool haveOneSize(CollectiveOpInterface op);
 /// The member whose coordinates on the group's axes are the op's root; nothing without a root.
 std::optional<int64_t> getRoot(CollectiveOpInterface op);
 
-/// Builds the same collective over another input and destination; `async` gives it a token. On
-/// tensors its result has the type of `op`'s, on memrefs it has none. `dest` may be null on
-/// tensors.
+/// Builds the same collective over another input and destination, and, where it has sizes, other
+/// ones; `async` gives it a token. On tensors its result has the type of `op`'s, on memrefs it has
+/// none. `dest` may be null on tensors.
 CollectiveOpInterface cloneCollective(OpBuilder &builder, CollectiveOpInterface op, Value input,
-                                      Value dest, bool async);
+                                      Value dest, bool async, Value sizes = {});
 
 } // namespace mlir::ncclx
 

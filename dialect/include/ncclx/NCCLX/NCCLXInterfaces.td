@@ -18,6 +18,8 @@ def NCCLX_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"The groups, where they are listed; then there are no axes.", "::mlir::ArrayAttr",
                     "getGroupsAttr">,
     InterfaceMethod<"What this rank contributes.", "::mlir::Value", "getInput">,
+    InterfaceMethod<"How many rows go to each member, where that is known at run time only; else null.",
+                    "::mlir::Value", "getSizes", (ins), "", "return {};">,
     InterfaceMethod<"The destination; null if there is none (tensor form only).", "::mlir::Value", "getDest">,
     InterfaceMethod<"The destination's operand range of size 0 or 1.", "::mlir::MutableOperandRange",
                     "getDestMutable">,

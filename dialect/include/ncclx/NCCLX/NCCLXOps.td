@@ -52,8 +52,8 @@ def NCCLX_GridOp : NCCLX_Op<"grid", [Symbol]> {
 
 // The collectives differ in `params`, in `words`, the middle of their syntax, and in their dataflow,
 // from which their rules, their meaning and their lowering follow.
-class NCCLX_CollectiveOp<string mnemonic, dag params, string words>
-    : NCCLX_Op<mnemonic, [AttrSizedResultSegments, NCCLX_Effects, NCCLX_SymbolUser,
+class NCCLX_CollectiveOp<string mnemonic, dag params, string words, list<Trait> traits = []>
+    : NCCLX_Op<mnemonic, traits # [AttrSizedResultSegments, NCCLX_Effects, NCCLX_SymbolUser,
         DeclareOpInterfaceMethods<NCCLX_CollectiveOpInterface>]> {
   let arguments = !con((ins NCCLX_Data:$input), params, // collective C1, C2
     (ins FlatSymbolRefAttr:$grid,                       // collective C7
@@ -186,8 +186,10 @@ def NCCLX_PermuteOp : NCCLX_CollectiveOp<"permute",
   }];
 }
 
-def NCCLX_AllToAllVOp : NCCLX_CollectiveOp<"all_to_all_v", (ins I64Attr:$dim, I64ElementsAttr:$counts), // all_to_all_v C1, C2
-    "`dim` $dim `counts` $counts "> {
+def NCCLX_AllToAllVOp : NCCLX_CollectiveOp<"all_to_all_v",
+    (ins I64Attr:$dim, OptionalAttr<I64ElementsAttr>:$counts, // all_to_all_v C1, C2, C5
+         Optional<NCCLX_Data>:$sizes),                        // all_to_all_v C5, C6
+    "`dim` $dim (`counts` $counts^)? (`sizes` $sizes^ `:` type($sizes))? ", [AttrSizedOperandSegments]> {
   let summary = "Send a different number of rows to each member";
   let description = [{
     Member i sends `counts[i][j]` rows of `dim` to member j. In the input they stand in the order of the
@@ -201,6 +203,18 @@ def NCCLX_AllToAllVOp : NCCLX_CollectiveOp<"all_to_all_v", (ins I64Attr:$dim, I6
     ```
     member 0: [a0 . . . .]              [a0 b0 b1]
     member 1: [b0 b1 b2 b3 b4]    ->    [b2 b3 b4]
+    ```
+    With `sizes` the counts are known at run time only: `sizes[j]` rows go to member j. Their maximum is declared by
+    the shapes: input and result are cut into n blocks of N/n rows. Rows for member j are the first of block j of
+    the input, rows from member i the first of block i of the result. What a member receives from each is the
+    `all_to_all` of the sizes. A size below 0 or above N/n is an error at run time, on every rank.
+
+    ```mlir
+    %s = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<2xi64> over @g["ep"] : tensor<4x8xf32> -> tensor<4x8xf32>
+    ```
+    ```
+    member 0: [a0 . | a1 a2]   sizes [1, 2]          [a0 0 | b0 0]
+    member 1: [b0 . | . .  ]   sizes [1, 0]    ->    [a1 a2 | 0 0]
     ```
   }];
 }

@@ -86,7 +86,8 @@ public:
   Value arrivals(StringRef name, ArrayRef<DimAttr> dims);
   Value reindex(Value window, std::optional<int64_t> along, ArrayRef<DimAttr> dims,
                 bool resident = false, std::optional<int64_t> extent = std::nullopt);
-  Value range(Value window, ValueRange indices = {});
+  /// `size`, of `count`: only so much of the start of the box.
+  Value range(Value window, ValueRange indices = {}, Value size = {});
   /// The boxes [first, first + count) of the first dimension; in a reduce, all the boxes below them
   /// in order.
   Value interval(Value window, Value first, Value count);
@@ -117,6 +118,8 @@ public:
              StringRef note);
   Value reduce(const Combination &how, ValueRange sources, Value dest, ValueRange after,
                StringRef note);
+  /// Reads a size of at most `max`; gives it and the token.
+  std::pair<Value, Value> count(Value range, int64_t max, ValueRange after, StringRef note);
   Value signal(Value slot, ValueRange after, LaneRef lane, StringRef note);
   Value wait(Value slot, Value value, ValueRange after, LaneRef lane, StringRef note);
   Value source(Value range, StringRef value, ValueRange indices, ArrayRef<unsigned> summed,

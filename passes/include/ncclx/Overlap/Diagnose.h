@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
+
 namespace mlir::ncclx::overlap {
 
 /// What a schedule promises of one op. Ops stand in the order in which they are issued.
@@ -48,13 +50,30 @@ struct Finding {
   unsigned op = 0;  ///< of the contract
   std::string text; ///< with the cause, and figures
 };
+/// Measured seconds for one that was promised: the median of the ops that ran alone.
+struct Rates {
+  std::optional<double> products;
+  std::map<std::string, double> collectives; ///< by kind
+};
 struct Diagnosis {
   std::vector<Finding> findings;
+  Rates rates;
   unsigned promised = 0; ///< overlaps in the contract
   unsigned kept = 0;     ///< of them, as promised
 };
 /// `tolerance`: part of a collective's time, and of a pair's, that is no finding.
 Diagnosis diagnose(const Contract &contract, const std::vector<TraceSpan> &spans, double tolerance);
+
+/// A machine file whose coefficients give what was measured: flops of products, and bandwidth and
+/// latencies of each engine by the kinds that it is used for (the median, if they are several).
+/// `text` is a machine file that reads, called `fileName`; `source` goes into the file behind the
+/// sources of what changed. Exactly one of the two is set.
+struct Corrected {
+  std::optional<std::string> text;
+  std::string error;
+};
+Corrected correctMachine(llvm::StringRef text, llvm::StringRef fileName, const Rates &rates,
+                         llvm::StringRef source);
 
 } // namespace mlir::ncclx::overlap
 #endif // NCCLX_OVERLAP_DIAGNOSE_H

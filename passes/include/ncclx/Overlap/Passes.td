@@ -112,10 +112,14 @@ def Diagnose : Pass<"ncclx-diagnose", "::mlir::ModuleOp"> {
   let description = [{
     Each function with a contract is compared with a trace: of `ncclx-run --trace`, or of PyTorch's profiler (Kineto), by
     name and order. A *lost* overlap (a collective ran beside less than was promised) is named with the op or the wait
-    that delayed it, a *harmful* one (ran together, took longer than apart) with both times. Nothing is changed.
+    that delayed it, a *harmful* one (ran together, took longer than apart) with both times. The module stays as it is. With `machine` and `corrected` the
+    machine file is written anew with what the ops that ran alone have shown of it: flops of products, bandwidth and
+    latency of each engine.
   }];
   let options = [
     Option<"trace", "trace", "std::string", "\"\"", "Trace (JSON); required">,
+    Option<"machine", "machine", "std::string", "\"\"", "Machine file (JSON) that the schedule was made with">,
+    Option<"corrected", "corrected", "std::string", "\"\"", "File that gets its corrected coefficients">,
     Option<"rank", "rank", "int64_t", "0", "Rank whose timeline is read, of a trace of ours">,
     Option<"tolerance", "tolerance", "double", "0.1", "Part of a time that is no finding">,
     Option<"requireOverlap", "require-overlap", "bool", "false", "A finding is an error, else a warning">

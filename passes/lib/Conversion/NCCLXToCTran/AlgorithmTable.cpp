@@ -43,7 +43,7 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
 /// Of groups that no axes span.
 static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
   Dataflow flow = op.getDataflow();
-  if (algorithm != Algorithm::Direct || flow.counts)
+  if (algorithm != Algorithm::Direct || flow.isCounted())
     return "no axes span its groups";
   int64_t members = getGroupSize(op);
   for (auto [dim, type] :
@@ -73,23 +73,23 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   case Algorithm::Ring:
     if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
       return "a ring carries a shift and not listed pairs";
-    if (rooted || flow.counts)
+    if (rooted || flow.isCounted())
       return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
     if (!oneAxis)
       return llvm::formatv("a ring runs along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Bruck:
-    if (flow.route != Route::All || flow.counts)
+    if (flow.route != Route::All || flow.isCounted())
       return llvm::formatv("there are no rounds for {0}", op->getName().stripDialect()).str();
     if (!oneAxis)
       return llvm::formatv("its rounds run along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Eager:
-    if (flow.route == Route::Listed || flow.counts)
+    if (flow.route == Route::Listed || flow.isCounted())
       return llvm::formatv("{0} has no eager form", op->getName().stripDialect()).str();
     return std::nullopt;
   case Algorithm::Trees: {
-    if (flow.route != Route::All || flow.counts || (flow.inCut && flow.outCut))
+    if (flow.route != Route::All || flow.isCounted() || (flow.inCut && flow.outCut))
       return llvm::formatv("there are no trees for {0}", op->getName().stripDialect()).str();
     int64_t members = getGroupSize(op);
     if (members != lookupGrid(op).getNumRanks())

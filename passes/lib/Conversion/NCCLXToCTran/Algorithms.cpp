@@ -118,17 +118,19 @@ static bool areCut(const CollectiveSpec &c) {
          (c.flow.combines && c.flow.route == ncclx::Dataflow::Route::All);
 }
 
-Value ctran::inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to) {
+Value ctran::inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to,
+                      Value size) {
   if (!areCut(c))
     return s.range(view);
   bool shard = c.flow.outCut && !c.flow.inCut;
-  return s.range(view, shard ? ownPoint(s, c.axes) : pointOf(s, c.axes, to));
+  return s.range(view, shard ? ownPoint(s, c.axes) : pointOf(s, c.axes, to), size);
 }
 
-Value ctran::outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at) {
+Value ctran::outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at,
+                       Value size) {
   if (!areCut(c))
     return s.range(view);
-  return s.range(view, c.flow.outCut ? ownPoint(s, c.axes) : pointOf(s, c.axes, at));
+  return s.range(view, c.flow.outCut ? ownPoint(s, c.axes) : pointOf(s, c.axes, at), size);
 }
 
 Value ctran::demandExchanged(ScheduleBuilder &s, const CollectiveSpec &c, Value out,

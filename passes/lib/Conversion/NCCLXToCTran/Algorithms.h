@@ -24,6 +24,7 @@ struct CollectiveSpec {
   SmallVector<unsigned> axes; ///< the group: ranks that agree on all other axes, row-major
   SmallVector<SmallVector<int64_t>> groups; ///< or all groups, by rank, where no axes span them
   Value in, out;                            ///< whole windows; the same value when in place
+  Value sizes; ///< where the flow is sized: the window of as many numbers as there are members
   MemRefType inType, outType;
   int64_t root = 0;  ///< the root's number in the group
   int64_t shift = 0; ///< permute: data moves from x to x + shift along axes[0]
@@ -144,8 +145,11 @@ Views makeViews(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// The boxes of a collective in these views: of the own input the one that `to` gets, and of a
 /// member's output the one that this member fills.
-Value inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to);
-Value outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at);
+/// With a size, only so many rows of them.
+Value inputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &to,
+               Value size = {});
+Value outputBox(ScheduleBuilder &s, const CollectiveSpec &c, Value view, const Point &at,
+                Value size = {});
 
 /// Demands what an all_gather or all_to_all leaves in the view `out`; gives the token.
 Value demandExchanged(ScheduleBuilder &s, const CollectiveSpec &c, Value out, ValueRange ready);

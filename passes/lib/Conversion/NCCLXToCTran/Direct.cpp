@@ -14,12 +14,15 @@ using namespace mlir::ctran;
 namespace {
 
 /// What moves in an exchange: the box of the own input that a member gets, and the box of that
-/// member's output in which it arrives.
+/// member's output in which it arrives. Where sizes are known at run time only, of both the size
+/// given.
 struct Boxes {
-  std::function<Value(const Point &peer)> source;
-  std::function<Value(Value view)> dest; ///< in the view of its memory
-  Value out;                             ///< the view that members write
-  bool keepsOwn = true;                  ///< the own piece is copied, too
+  std::function<Value(const Point &peer, Value size)> source;
+  std::function<Value(Value view, Value size)> dest; ///< in the view of its memory
+  Value out;                                         ///< the view that members write
+  bool keepsOwn = true;                              ///< the own piece is copied, too
+  /// Reads the size of what a member gets: it, and its token. Null: all of the box.
+  std::function<std::pair<Value, Value>(const Point &peer, ValueRange after)> size = nullptr;
 };
 
 /// An exchange of which only the arrivals are still to be awaited.
@@ -38,6 +41,13 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
   Value data = s.slots((name + ".data").str(), dims, 1);
   Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, Value()};
 
+  auto sizeFor = [&](const Point &peer, SmallVector<Value> &after) {
+    if (!boxes.size)
+      return Value();
+    auto [size, read] = boxes.size(peer, inReady);
+    after.push_back(read);
+    return size;
+  };
   // A loop's token covers its last iteration, and so the earlier ones on the same lane (S13).
   e.told = s.forEachPeer(axes, outFree.front(), [&](const Point &peer, Value) {
     return s.ready(s.slot(s.at(rtr, peer), ownPoint(s, axes)), outFree, "ready");
@@ -46,14 +56,17 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
     SmallVector<Value> after(inReady);
     after.push_back(
         s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
-    return s.put(boxes.source(peer), boxes.dest(s.at(boxes.out, peer)),
+    Value size = sizeFor(peer, after);
+    return s.put(boxes.source(peer, size), boxes.dest(s.at(boxes.out, peer), size),
                  s.slot(s.at(data, peer), ownPoint(s, axes)), after, "put");
   }));
   // The own piece last, as no peer waits for it. It raises a slot like any other, so that whoever
   // waits for a piece need not know whose it is.
   if (boxes.keepsOwn) {
-    Value kept = s.copy(boxes.source(Point()), boxes.dest(boxes.out), Value(),
-                        joined(inReady, outFree), s.controlLane(), "keep own");
+    SmallVector<Value> after = joined(inReady, outFree);
+    Value size = sizeFor(Point(), after);
+    Value kept = s.copy(boxes.source(Point(), size), boxes.dest(boxes.out, size), Value(), after,
+                        s.controlLane(), "keep own");
     e.sent.push_back(s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own"));
   }
   return e;
@@ -74,8 +87,8 @@ Value arriveAll(ScheduleBuilder &s, const Exchange &e, Value start) {
 Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
                     int64_t capacity, Value start, InFlight &flight) {
   Value parts = memberWindow(s, c, capacity);
-  Boxes boxes{[&](const Point &peer) { return s.range(in, pointOf(s, c.axes, peer)); },
-              [&](Value view) { return s.range(view, ownPoint(s, c.axes)); }, parts};
+  Boxes boxes{[&](const Point &peer, Value) { return s.range(in, pointOf(s, c.axes, peer)); },
+              [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); }, parts};
   // Nobody but this collective touches the scratch: it is free when a run starts.
   Value entry = s.program.getEntry();
   Exchange e = exchange(s, c.name + ".rs", c.axes, boxes, start, entry);
@@ -100,14 +113,23 @@ Value ctran::emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> 
   });
 }
 
-/// all_gather and all_to_all: one exchange, straight into the outputs.
+/// all_gather, all_to_all, and all_to_all_v with sizes: one exchange, straight into the outputs.
 static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v) {
   bool shard = !c.flow.inCut;
   SmallVector<Value> own = ownPoint(s, c.axes);
   Value start = s.source(shard ? s.range(v.in, own) : s.range(v.in), c.name, own, {}, c.inReady);
-  Boxes boxes{[&](const Point &peer) { return inputBox(s, c, v.in, peer); },
-              [&](Value view) { return outputBox(s, c, view, Point()); }, v.out};
-  Exchange e = exchange(s, c.name, c.axes, boxes, start, c.outFree);
+  Boxes boxes{[&](const Point &peer, Value size) { return inputBox(s, c, v.in, peer, size); },
+              [&](Value view, Value size) { return outputBox(s, c, view, Point(), size); }, v.out};
+  SmallVector<Value> outFree = c.outFree;
+  if (c.flow.sized) {
+    int64_t members = c.groupSize(s), most = c.inType.getDimSize(*c.flow.inCut) / members;
+    Value sizes = s.reindex(c.sizes, 0, chunkDims(s, c.axes, members));
+    boxes.size = [&s, &c, sizes, most](const Point &peer, ValueRange after) {
+      return s.count(s.range(sizes, pointOf(s, c.axes, peer)), most, after, "size");
+    };
+    outFree = {c.zero(s, c.outFree)}; // what nobody sends
+  }
+  Exchange e = exchange(s, c.name, c.axes, boxes, start, outFree);
   InFlight flight;
   flight.inFree = e.sent;
   flight.others.push_back(e.told);
@@ -157,7 +179,8 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
     return flight;
   }
   auto ownBox = [&](Value view) { return s.range(view, ownPoint(s, c.axes)); };
-  Boxes boxes{[&](const Point &) { return ownBox(v.out); }, ownBox, v.out, /*keepsOwn=*/false};
+  Boxes boxes{[&](const Point &, Value) { return ownBox(v.out); },
+              [&](Value view, Value) { return ownBox(view); }, v.out, /*keepsOwn=*/false};
   Exchange e =
       exchange(s, c.name + ".ag", c.axes, boxes, sum,
                c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree));

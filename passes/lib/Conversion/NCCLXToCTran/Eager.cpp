@@ -7,7 +7,8 @@
 // member puts in run e into the generation of run e - 2 comes after the other's signal of run e -
 // 1, which comes after the other's exit of run e - 2. An all_reduce sends every element to everyone
 // (one-shot). From or to a root, the receiver says when it has taken a piece, and a sender runs
-// ahead by as many runs as there are generations.
+// ahead by as many runs as there are generations. Each of these has its own counters, so that a
+// sender does not touch what the receiver of an earlier run polls.
 //
 //===------------------------------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -29,7 +30,7 @@ static InFlight eagerFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t depth = depthFor(c.outType);
   Value part = s.scratch(c.name + ".part",
                          MemRefType::get({capacityOf(s, c)}, c.inType.getElementType()), depth);
-  Value data = s.slots(c.name + ".data", {}, 1);
+  Value data = s.slots(c.name + ".data", {}, 1, depth);
   Value taken = s.slots(c.name + ".taken", boundDims(s, c.axes), 1, depth);
   Value start = sourceRooted(s, c, v, members);
   InFlight flight;
@@ -69,7 +70,7 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value isRoot = s.equal(members.own(), s.constant(c.root));
   int64_t depth = depthFor(c.inType);
   Value parts = memberWindow(s, c, capacityOf(s, c), depth);
-  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1);
+  Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1, depth);
   Value taken = s.slots(c.name + ".taken", {}, 1, depth);
   Value start = sourceRooted(s, c, v, members);
   InFlight flight;

@@ -176,6 +176,14 @@ void Converter::stageViews() {
       op->setOperand(0, buffer);
       say(op, "the input");
     }
+    if (Value sizes = op.getSizes();
+        sizes && (!isWholeBuffer(sizes) || rootOf(sizes) == rootOf(op.getDest()))) {
+      b.setInsertionPoint(op);
+      Value buffer = memref::AllocOp::create(b, op.getLoc(), packed(sizes));
+      memref::CopyOp::create(b, op.getLoc(), sizes, buffer);
+      op->setOperand(1, buffer);
+      say(op, "the tensor of sizes");
+    }
     if (!isWholeBuffer(op.getDest())) {
       Value view = op.getDest();
       b.setInsertionPoint(op);
@@ -298,7 +306,7 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
-  if (spec.flow.fillsZeros() || spec.flow.counts) {
+  if (spec.flow.fillsZeros() || spec.flow.isCounted()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
       return addZero(s, dest, after);
@@ -411,6 +419,11 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   s->spec.in = buffers[s->inRoot].window;
   s->spec.out = buffers[s->outRoot].window;
   s->spec.inReady = readyTokens(s->inRoot);
+  Value sizes = op.getSizes();
+  if (sizes) {
+    s->spec.sizes = buffers[sizes].window;
+    s->spec.inReady = ctran::joined(s->spec.inReady, readyTokens(sizes));
+  }
   s->spec.outFree = freeTokens(s->outRoot);
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
@@ -434,6 +447,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
+  if (sizes) // read before what they are the sizes of is sent
+    buffers[sizes].readers = ctran::joined(buffers[sizes].readers, s->flight.inFree);
   if (!op.isAsync()) {
     finish(*s);
     return success();

@@ -137,9 +137,9 @@ Value ScheduleBuilder::reindex(Value window, std::optional<int64_t> along, Array
                            extent ? builder.getI64IntegerAttr(*extent) : IntegerAttr());
 }
 
-Value ScheduleBuilder::range(Value window, ValueRange indices) {
+Value ScheduleBuilder::range(Value window, ValueRange indices, Value size) {
   return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, indices,
-                         Value(), Value(), Value());
+                         Value(), Value(), size);
 }
 
 Value ScheduleBuilder::interval(Value window, Value first, Value count) {
@@ -183,6 +183,15 @@ Value ScheduleBuilder::reduce(const Combination &how, ValueRange sources, Value 
   return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), how.kind,
                           scaleAttr(how), divideAttr(how), how.accumulate, sources, dest, Value(),
                           after, lane.kind, laneIndex(lane), of, str(note));
+}
+
+// The host posts what has that size, so it is the host that must know it.
+std::pair<Value, Value> ScheduleBuilder::count(Value range, int64_t max, ValueRange after,
+                                               StringRef note) {
+  auto op = CountOp::create(builder, loc, SizeType::get(builder.getContext()),
+                            TokenType::get(builder.getContext()), range, max, after, LaneKind::Host,
+                            laneIndex({LaneKind::Host, carrier.index}), of, str(note));
+  return {op.getSize(), op.getDone()};
 }
 
 Value ScheduleBuilder::signal(Value slot, ValueRange after, LaneRef lane, StringRef note) {

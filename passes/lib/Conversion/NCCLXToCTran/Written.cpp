@@ -186,9 +186,9 @@ LogicalResult Written::checkViews(WindowOp window, Value buffer, Value &view) {
 LogicalResult Written::check() {
   if (!c.groups.empty())
     return refuse("runs along axes, and no axes span the collective's groups");
-  if (c.flow.counts || (c.flow.route == Route::Listed && c.zero))
+  if (c.flow.isCounted() || (c.flow.route == Route::Listed && c.zero))
     return refuse("cannot carry it: the compiler alone writes " +
-                  Twine(c.flow.counts ? "exchanges by counts" : "permutes by pairs"));
+                  Twine(c.flow.isCounted() ? "exchanges by counts" : "permutes by pairs"));
   StringRef kind = op->getName().stripDialect();
   auto claims = program.getCollectives().getAsRange<CollectiveAttr>();
   if (program.getCollectives().size() == 1 && (*claims.begin()).getKind() != kind)

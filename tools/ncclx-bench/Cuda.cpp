@@ -22,7 +22,7 @@ using namespace mlir::ncclx;
 namespace {
 
 constexpr int64_t mostOfKernel = 256 << 20, leastOfStreams = 4 << 20; // bytes of a cell
-constexpr int64_t mostChecked = 16 << 20;                           // by the reference interpreter
+constexpr int64_t mostChecked = 16 << 20; // by the reference interpreter
 
 struct Row {
   std::string program, shape;

@@ -1,7 +1,6 @@
 //===- Abi.cpp - The C interface ------------------------------------------===//
 #include "Plan.h"
 
-#include <bit>
 #include <exception>
 
 using namespace ncclxrt;
@@ -166,12 +165,11 @@ ncclxrtResult_t ncclxrtPlanRun(ncclxrtPlan_t plan, ncclxrtProgram_t program) {
     return p.comm.failure();
   if (p.inRun())
     return withPlan(plan, [] { return error(ncclxrtInvalidUsage, "PlanRun inside a run"); });
-  ncclxrtResult_t result = ncclxrtSuccess;
-  Status s = guarded([&]() -> Status {
-    result = p.run(program);
-    return {};
-  });
-  return s.ok() ? result : p.comm.fail(s);
+  try {
+    return p.run(program);
+  } catch (...) {
+    return p.comm.fail(guarded([]() -> Status { throw; }));
+  }
 }
 
 ncclxrtResult_t ncclxrtPlanTrace(ncclxrtPlan_t plan, const ncclxrtTraceEvent_t **events,
@@ -202,117 +200,6 @@ ncclxrtResult_t ncclxrtPlanDestroy(ncclxrtPlan_t plan) {
            return {};
          })
       .code();
-}
-
-} // extern "C"
-
-//===- Group B ------------------------------------------------------------===//
-
-/// The running plan of an exec, or null.
-static Plan *running(int64_t exec) {
-  Plan *plan = reinterpret_cast<Plan *>(intptr_t(exec));
-  return plan && plan->inRun() ? plan : nullptr;
-}
-
-/// A call of a compiled program: passes a failed status on, and turns what a failing path throws
-/// (it formats a sentence) into a status.
-template <typename Body> static int32_t call(int32_t status, int64_t exec, Body body) {
-  if (status != 0)
-    return status;
-  Plan *plan = running(exec);
-  if (!plan)
-    return ncclxrtInvalidUsage;
-  try {
-    return body(*plan);
-  } catch (...) {
-    return ncclxrtOutOfMemory;
-  }
-}
-
-extern "C" {
-
-int64_t ncclxrt_rank(int64_t exec) {
-  Plan *plan = running(exec);
-  return plan ? plan->comm.rank() : -1;
-}
-
-int64_t ncclxrt_run(int64_t exec) {
-  Plan *plan = running(exec);
-  return plan ? plan->currentRun() : -1;
-}
-
-int64_t ncclxrt_address(int64_t exec, int64_t window) {
-  Plan *plan = running(exec);
-  return plan ? plan->address(window) : 0;
-}
-
-int32_t ncclxrt_copy(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t dst_window,
-                     int64_t dst_peer, int64_t dst_offset, int64_t dst_rows, int64_t dst_stride,
-                     int64_t dst_row_bytes, int64_t src_window, int64_t src_peer,
-                     int64_t src_offset, int64_t src_rows, int64_t src_stride,
-                     int64_t src_row_bytes, int64_t notify_slots, int64_t notify_peer,
-                     int64_t notify_index) {
-  return call(status, exec, [&](Plan &plan) {
-    return plan.copy(op, lane,
-                     {dst_window, dst_peer, dst_offset, dst_rows, dst_stride, dst_row_bytes},
-                     {src_window, src_peer, src_offset, src_rows, src_stride, src_row_bytes},
-                     notify_slots, notify_peer, notify_index);
-  });
-}
-
-int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind,
-                       int64_t dtype, int64_t acc_dtype, int64_t scale, int64_t divisor,
-                       int64_t dst_window, int64_t dst_peer, int64_t dst_offset, int64_t dst_rows,
-                       int64_t dst_stride, int64_t dst_row_bytes, int64_t a_window, int64_t a_peer,
-                       int64_t a_offset, int64_t a_rows, int64_t a_stride, int64_t a_row_bytes,
-                       int64_t count, int64_t a_step, int64_t b_window, int64_t b_peer,
-                       int64_t b_offset, int64_t b_rows, int64_t b_stride, int64_t b_row_bytes) {
-  return call(status, exec, [&](Plan &plan) {
-    return plan.reduce(op, lane, kind, dtype, acc_dtype, std::bit_cast<double>(scale), divisor,
-                       {dst_window, dst_peer, dst_offset, dst_rows, dst_stride, dst_row_bytes},
-                       {a_window, a_peer, a_offset, a_rows, a_stride, a_row_bytes}, count, a_step,
-                       {b_window, b_peer, b_offset, b_rows, b_stride, b_row_bytes});
-  });
-}
-
-int32_t ncclxrt_signal(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
-                       int64_t peer, int64_t index) {
-  return call(status, exec, [&](Plan &plan) { return plan.signal(op, lane, slots, peer, index); });
-}
-
-int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
-                     int64_t index, int64_t count, int64_t value) {
-  return call(status, exec,
-              [&](Plan &plan) { return plan.wait(op, lane, slots, index, count, value); });
-}
-
-int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
-                      int64_t offset, int64_t bytes, int64_t max) {
-  return call(status, exec,
-              [&](Plan &plan) { return plan.count(op, lane, window, offset, bytes, max); });
-}
-
-int64_t ncclxrt_size(int64_t exec) {
-  Plan *plan = running(exec);
-  return plan ? plan->size() : 0;
-}
-
-int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {
-  return call(status, exec, [&](Plan &plan) { return plan.flush(op, lane); });
-}
-
-int32_t ncclxrt_complete(int32_t status, int64_t exec, int64_t op, int64_t lane) {
-  return call(status, exec, [&](Plan &plan) { return plan.complete(op, lane); });
-}
-
-int32_t ncclxrt_join(int32_t a, int32_t b) { return a ? a : b; }
-
-int32_t ncclxrt_compute_begin(int32_t status, int64_t exec, int64_t op, int64_t lane) {
-  return call(status, exec, [&](Plan &plan) { return plan.computeBegin(op, lane); });
-}
-
-int32_t ncclxrt_compute_end(int32_t status, int64_t exec, int64_t op, int64_t lane) {
-  return call(status, exec, [&](Plan &plan) { return plan.computeEnd(op, lane); });
 }
 
 } // extern "C"

@@ -1,33 +1,53 @@
 //===- Exec.cpp - The ops of a running program ----------------------------===//
 //
-// Group B with a status of 0. A failure formats its sentence and ends the job; the path without one
-// neither allocates nor locks.
+// Group B. A failure formats its sentence and ends the job; the path without one neither allocates
+// nor locks, and is kept free of what only failures need, since small ops cost little else.
 //
 //===----------------------------------------------------------------------===//
 #include "Plan.h"
 #include "Reduce.h"
 
+#include <bit>
 #include <cstring>
 
 using namespace ncclxrt;
 
-ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
+/// Asks for the line of memory that a store is going to: stores to what others have read leave in
+/// order, each when its line has come.
+static inline void prepareStore(const void *line) {
+#if defined(__x86_64__) // without -mprfchw the builtin asks for a line to read
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char *>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+/// A failure whose sentence nobody makes until it is needed.
+template <typename Text>
+[[gnu::cold, gnu::noinline]] ncclxrtResult_t Plan::refuse(ncclxrtResult_t code, Text text) {
+  return fail(code, text());
+}
+
+[[gnu::always_inline]] inline ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
   if (ncclxrtResult_t code = comm.failure(); code != ncclxrtSuccess)
     return code;
   ++step;
   currentOp = op;
   comm.place.op.store(op, std::memory_order_relaxed);
+  bool known = uint64_t(op) < shape.ops.size() && uint64_t(lane) < shape.lanes.size();
+  return known && !hasBadWindow ? ncclxrtSuccess : refuseEntry(op, lane);
+}
+
+ncclxrtResult_t Plan::refuseEntry(int64_t op, int64_t lane) {
   if (op < 0 || op >= int64_t(shape.ops.size()))
     return fail(ncclxrtInvalidArgument,
                 fmt::format("there is no op {}, the plan has {}", op, shape.ops.size()));
   if (lane < 0 || lane >= int64_t(shape.lanes.size()))
     return fail(ncclxrtInvalidArgument,
                 fmt::format("there is no lane {}, the plan has {}", lane, shape.lanes.size()));
-  if (hasBadWindow)
-    return fail(ncclxrtInvalidArgument,
-                fmt::format("the address of window {} was asked for, the plan has {}", badWindow,
-                            shape.windows.size()));
-  return ncclxrtSuccess;
+  return fail(ncclxrtInvalidArgument,
+              fmt::format("the address of window {} was asked for, the plan has {}", badWindow,
+                          shape.windows.size()));
 }
 
 int64_t Plan::address(int64_t window) {
@@ -36,10 +56,10 @@ int64_t Plan::address(int64_t window) {
     hasBadWindow = true;
     return 0;
   }
-  return int64_t(reinterpret_cast<intptr_t>(own->base() + windowAt[size_t(window)]));
+  return int64_t(reinterpret_cast<intptr_t>(own->base() + windows[size_t(window)].at));
 }
 
-bool Plan::resolvePeer(int64_t peer, int &rank) const {
+[[gnu::always_inline]] inline bool Plan::resolvePeer(int64_t peer, int &rank) const {
   if (peer < -1 || peer >= comm.nranks())
     return false;
   rank = peer < 0 ? comm.rank() : int(peer);
@@ -51,34 +71,54 @@ ncclxrtResult_t Plan::resolve(const char *what, const Where &where, bool isTarge
   if (!resolvePeer(where.peer, rank))
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
                                                     where.peer, comm.nranks()));
-  if (moved == 0 && unit == 1 && shape.isRow(where)) {
-    range = {windowAt[size_t(where.window)] + where.offset, 1, where.stride, where.rowBytes};
-    return ncclxrtSuccess;
-  }
   if (std::string wrong = shape.wrongRange(what, where, isTarget, moved, unit); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
   bool empty = where.rows == 0 || where.rowBytes == 0;
   // An empty range touches nothing, wherever it says that it lies.
-  range = {windowAt[size_t(where.window)] + (empty ? 0 : where.offset), where.rows, where.stride,
+  range = {windows[size_t(where.window)].at + (empty ? 0 : where.offset), where.rows, where.stride,
            where.rowBytes};
   return ncclxrtSuccess;
 }
 
-ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot) {
-  if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
-    return fail(ncclxrtInvalidArgument, wrong);
-  slot = slotsAt[size_t(slots)] + index;
+[[gnu::always_inline]] inline bool Plan::isRow(const Where &where, int &rank) const {
+  if (!resolvePeer(where.peer, rank) || uint64_t(where.window) >= windows.size())
+    return false;
+  int64_t bytes = windows[size_t(where.window)].bytes;
+  return where.rows == 1 && where.offset >= 0 && where.stride >= 0 && where.rowBytes > 0 &&
+         where.offset <= bytes && where.rowBytes <= bytes - where.offset;
+}
+
+[[gnu::always_inline]] inline bool Plan::hasSlots(int64_t slots, int64_t index,
+                                                  int64_t count) const {
+  if (uint64_t(slots) >= this->slots.size())
+    return false;
+  int64_t all = this->slots[size_t(slots)].count;
+  return index >= 0 && count >= 0 && index <= all && count <= all - index;
+}
+
+[[gnu::always_inline]] inline ncclxrtResult_t Plan::resolveSlot(int64_t slots, int64_t index,
+                                                                int64_t count, int64_t &slot) {
+  if (!hasSlots(slots, index, count))
+    return refuse(ncclxrtInvalidArgument,
+                  [=, this] { return shape.wrongSlots(slots, index, count); });
+  slot = this->slots[size_t(slots)].at + index;
   return ncclxrtSuccess;
 }
 
-ncclxrtResult_t Plan::raise(int rank, int64_t slots, int64_t slot) {
-  if (peers[rank]) {
-    if (sent && shape.slots[size_t(slots)].writers == 1)
-      peers[rank]->set(slot, sent.next(rank, slot));
-    else
-      peers[rank]->raise(slot);
+[[gnu::always_inline]] inline ncclxrtResult_t Plan::raise(int rank, int64_t slots, int64_t slot) {
+  if (Segment *peer = peers[size_t(rank)].get()) {
+    const SlotsNow &now = this->slots[size_t(slots)];
+    if (now.isOnlyOurs) {
+      prepareStore(&peer->slot(slot - now.at + now.next()));
+      peer->set(slot, sent.next(rank, slot));
+    } else
+      peer->raise(slot);
     return ncclxrtSuccess;
   }
+  return raiseFar(rank, slot);
+}
+
+ncclxrtResult_t Plan::raiseFar(int rank, int64_t slot) {
   if (Status s = comm.transport().raise(id, rank, slot); !s.ok())
     return fail(s);
   return ncclxrtSuccess;
@@ -96,13 +136,35 @@ void Plan::traceEnd(int64_t event) {
     trace[event].end_ns = nowNs();
 }
 
-ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
-                           int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex) {
+[[gnu::always_inline]] inline ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst,
+                                                         const Where &src, int64_t notifySlots,
+                                                         int64_t notifyPeer, int64_t notifyIndex) {
+  if (auto code = enter(op, lane))
+    return code;
+  // Most are one row of memory that this rank maps.
+  int dstRank, srcRank, notifyRank;
+  if (isRow(dst, dstRank) && isRow(src, srcRank) && dst.rowBytes == src.rowBytes &&
+      peers[size_t(dstRank)] && peers[size_t(srcRank)] && !tracing()) {
+    bool notifies = notifySlots != -1;
+    if (!notifies ||
+        (hasSlots(notifySlots, notifyIndex, 1) && resolvePeer(notifyPeer, notifyRank))) {
+      std::byte *to = peers[size_t(dstRank)]->base() + dst.offset;
+      const std::byte *from = peers[size_t(srcRank)]->base() + src.offset;
+      const WindowNow &target = windows[size_t(dst.window)], &source = windows[size_t(src.window)];
+      prepareStore(to + target.next());
+      std::memmove(to + target.at, from + source.at, size_t(dst.rowBytes));
+      return notifies ? raise(notifyRank, notifySlots, slots[size_t(notifySlots)].at + notifyIndex)
+                      : ncclxrtSuccess;
+    }
+  }
+  return copyAny(op, lane, dst, src, notifySlots, notifyPeer, notifyIndex);
+}
+
+ncclxrtResult_t Plan::copyAny(int64_t op, int64_t lane, Where dst, Where src, int64_t notifySlots,
+                              int64_t notifyPeer, int64_t notifyIndex) {
   Range to, from;
   int dstRank, srcRank, notifyRank = 0;
   int64_t slot = -1;
-  if (auto code = enter(op, lane))
-    return code;
   if (auto code = resolve("destination", dst, true, 0, 1, to, dstRank))
     return code;
   if (auto code = resolve("source", src, false, 0, 1, from, srcRank))
@@ -144,9 +206,9 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
   return ncclxrtSuccess;
 }
 
-ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
-                             double scale, int64_t divisor, const Where &dst, const Where &a,
-                             int64_t count, int64_t step, const Where &b) {
+inline ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype,
+                                    int64_t acc, double scale, int64_t divisor, const Where &dst,
+                                    const Where &a, int64_t count, int64_t step, const Where &b) {
   if (auto code = enter(op, lane))
     return code;
   if (kind < ncclxrtReduceSum || kind > ncclxrtReduceProd)
@@ -198,7 +260,8 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   return ncclxrtSuccess;
 }
 
-ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {
+[[gnu::always_inline]] inline ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots,
+                                                           int64_t peer, int64_t index) {
   int64_t slot;
   int rank;
   if (auto code = enter(op, lane))
@@ -206,16 +269,17 @@ ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t pe
   if (auto code = resolveSlot(slots, index, 1, slot))
     return code;
   if (!resolvePeer(peer, rank))
-    return fail(ncclxrtInvalidArgument,
-                fmt::format("there is no rank {}, the job has {}", peer, comm.nranks()));
+    return refuse(ncclxrtInvalidArgument, [=, this] {
+      return fmt::format("there is no rank {}, the job has {}", peer, comm.nranks());
+    });
   int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
   auto code = raise(rank, slots, slot);
   traceEnd(event);
   return code;
 }
 
-ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
-                           int64_t value) {
+[[gnu::always_inline]] inline ncclxrtResult_t
+Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count, int64_t value) {
   int64_t first;
   if (auto code = enter(op, lane))
     return code;
@@ -223,23 +287,31 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
     return code;
   int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
   if (value > 0) {
-    comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
-    int64_t deadline = 0; // set by the first slot that must sleep
-    for (int64_t i = 0; i < count; ++i) {
-      Slot &slot = own->slot(first + i);
-      if (slot.value.load(std::memory_order_acquire) >= uint64_t(value) ||
-          comm.transport().await(*own, first + i, uint64_t(value), comm.timeoutNs(), deadline,
-                                 comm.waitPolicy()))
-        continue;
-      return fail(ncclxrtTimeout,
-                  fmt::format("waited {} ms for slots '{}'[{}] >= {}, found {}; {}",
-                              comm.timeoutNs() / nsPerMs, shape.slots[slots].name, index + i, value,
-                              slot.value.load(), comm.describeOthers()));
-    }
-    comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
+    bool early = true;
+    for (int64_t i = 0; i < count && early; ++i)
+      early = own->slot(first + i).value.load(std::memory_order_acquire) >= uint64_t(value);
+    if (!early)
+      if (auto code = await(slots, index, first, count, value))
+        return code;
   }
   traceEnd(event);
   return comm.failure(); // an abort satisfies every wait
+}
+
+ncclxrtResult_t Plan::await(int64_t slots, int64_t index, int64_t first, int64_t count,
+                            int64_t value) {
+  comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
+  int64_t deadline = 0; // set by the first slot that must sleep
+  for (int64_t i = 0; i < count; ++i)
+    if (!comm.transport().await(*own, first + i, uint64_t(value), comm.timeoutNs(), deadline,
+                                comm.waitPolicy()))
+      return fail(ncclxrtTimeout,
+                  fmt::format("waited {} ms for slots '{}'[{}] >= {}, found {}; {}",
+                              comm.timeoutNs() / nsPerMs, shape.slots[size_t(slots)].name,
+                              index + i, value, own->slot(first + i).value.load(),
+                              comm.describeOthers()));
+  comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
+  return ncclxrtSuccess;
 }
 
 ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
@@ -313,3 +385,114 @@ ncclxrtResult_t Plan::computeEnd(int64_t op, int64_t lane) {
   computing = false;
   return ncclxrtSuccess;
 }
+
+//===- The C interface ----------------------------------------------------===//
+
+/// The running plan of an exec, or null.
+static Plan *running(int64_t exec) {
+  Plan *plan = reinterpret_cast<Plan *>(intptr_t(exec));
+  return plan && plan->inRun() ? plan : nullptr;
+}
+
+/// A call of a compiled program: passes a failed status on, and turns what a failing path throws
+/// (it formats a sentence) into a status.
+template <typename Body> static int32_t call(int32_t status, int64_t exec, Body body) {
+  if (status != 0)
+    return status;
+  Plan *plan = running(exec);
+  if (!plan)
+    return ncclxrtInvalidUsage;
+  try {
+    return body(*plan);
+  } catch (...) {
+    return ncclxrtOutOfMemory;
+  }
+}
+
+extern "C" {
+
+int64_t ncclxrt_rank(int64_t exec) {
+  Plan *plan = running(exec);
+  return plan ? plan->comm.rank() : -1;
+}
+
+int64_t ncclxrt_run(int64_t exec) {
+  Plan *plan = running(exec);
+  return plan ? plan->currentRun() : -1;
+}
+
+int64_t ncclxrt_address(int64_t exec, int64_t window) {
+  Plan *plan = running(exec);
+  return plan ? plan->address(window) : 0;
+}
+
+int32_t ncclxrt_copy(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t dst_window,
+                     int64_t dst_peer, int64_t dst_offset, int64_t dst_rows, int64_t dst_stride,
+                     int64_t dst_row_bytes, int64_t src_window, int64_t src_peer,
+                     int64_t src_offset, int64_t src_rows, int64_t src_stride,
+                     int64_t src_row_bytes, int64_t notify_slots, int64_t notify_peer,
+                     int64_t notify_index) {
+  return call(status, exec, [&](Plan &plan) {
+    return plan.copy(op, lane,
+                     {dst_window, dst_peer, dst_offset, dst_rows, dst_stride, dst_row_bytes},
+                     {src_window, src_peer, src_offset, src_rows, src_stride, src_row_bytes},
+                     notify_slots, notify_peer, notify_index);
+  });
+}
+
+int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind,
+                       int64_t dtype, int64_t acc_dtype, int64_t scale, int64_t divisor,
+                       int64_t dst_window, int64_t dst_peer, int64_t dst_offset, int64_t dst_rows,
+                       int64_t dst_stride, int64_t dst_row_bytes, int64_t a_window, int64_t a_peer,
+                       int64_t a_offset, int64_t a_rows, int64_t a_stride, int64_t a_row_bytes,
+                       int64_t count, int64_t a_step, int64_t b_window, int64_t b_peer,
+                       int64_t b_offset, int64_t b_rows, int64_t b_stride, int64_t b_row_bytes) {
+  return call(status, exec, [&](Plan &plan) {
+    return plan.reduce(op, lane, kind, dtype, acc_dtype, std::bit_cast<double>(scale), divisor,
+                       {dst_window, dst_peer, dst_offset, dst_rows, dst_stride, dst_row_bytes},
+                       {a_window, a_peer, a_offset, a_rows, a_stride, a_row_bytes}, count, a_step,
+                       {b_window, b_peer, b_offset, b_rows, b_stride, b_row_bytes});
+  });
+}
+
+int32_t ncclxrt_signal(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
+                       int64_t peer, int64_t index) {
+  return call(status, exec, [&](Plan &plan) { return plan.signal(op, lane, slots, peer, index); });
+}
+
+int32_t ncclxrt_wait(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t slots,
+                     int64_t index, int64_t count, int64_t value) {
+  return call(status, exec,
+              [&](Plan &plan) { return plan.wait(op, lane, slots, index, count, value); });
+}
+
+int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                      int64_t offset, int64_t bytes, int64_t max) {
+  return call(status, exec,
+              [&](Plan &plan) { return plan.count(op, lane, window, offset, bytes, max); });
+}
+
+int64_t ncclxrt_size(int64_t exec) {
+  Plan *plan = running(exec);
+  return plan ? plan->size() : 0;
+}
+
+int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {
+  return call(status, exec, [&](Plan &plan) { return plan.flush(op, lane); });
+}
+
+int32_t ncclxrt_complete(int32_t status, int64_t exec, int64_t op, int64_t lane) {
+  return call(status, exec, [&](Plan &plan) { return plan.complete(op, lane); });
+}
+
+int32_t ncclxrt_join(int32_t a, int32_t b) { return a ? a : b; }
+
+int32_t ncclxrt_compute_begin(int32_t status, int64_t exec, int64_t op, int64_t lane) {
+  return call(status, exec, [&](Plan &plan) { return plan.computeBegin(op, lane); });
+}
+
+int32_t ncclxrt_compute_end(int32_t status, int64_t exec, int64_t op, int64_t lane) {
+  return call(status, exec, [&](Plan &plan) { return plan.computeEnd(op, lane); });
+}
+
+} // extern "C"

@@ -71,6 +71,11 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
   plan->trace.resize(size_t(s.traceCapacity));
   if (comm.transport().hasBarrier())
     plan->sent = SentCounts(size_t(comm.nranks()), size_t(s.slotCount));
+  for (const Shape::Window &w : s.windows)
+    plan->windows.push_back({{w.offset, w.pitch, w.generations}, w.bytes});
+  for (const Shape::Slots &a : s.slots)
+    plan->slots.push_back(
+        {{a.first, a.count, a.generations}, a.count, plan->sent && a.writers == 1});
   comm.add(*plan);
   result = std::move(plan);
   return {};
@@ -107,12 +112,10 @@ ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {
     ~Running() { flag = false; }
   } guard(running);
   ++runNumber;
-  for (size_t i = 0; i < windowAt.size(); ++i)
-    if (const Shape::Window &w = shape.windows[i]; w.generations > 1)
-      windowAt[i] = w.offset + runNumber % w.generations * w.pitch;
-  for (size_t i = 0; i < slotsAt.size(); ++i)
-    if (const Shape::Slots &s = shape.slots[i]; s.generations > 1)
-      slotsAt[i] = s.first + runNumber % s.generations * s.count;
+  for (WindowNow &w : windows)
+    w.step();
+  for (SlotsNow &s : slots)
+    s.step();
   step = 0;
   currentOp = -1;
   computing = false;

@@ -67,18 +67,15 @@ public:
   Comm &comm;
 
 private:
-  Plan(Comm &comm, int64_t id, Shape given) : comm(comm), id(id), shape(std::move(given)) {
-    for (const Shape::Window &w : shape.windows)
-      windowAt.push_back(w.offset);
-    for (const Shape::Slots &s : shape.slots)
-      slotsAt.push_back(s.first);
-  }
+  Plan(Comm &comm, int64_t id, Shape given) : comm(comm), id(id), shape(std::move(given)) {}
 
   /// Begins an op: counts the step, notes the place, checks op and lane.
   ncclxrtResult_t enter(int64_t op, int64_t lane);
+  ncclxrtResult_t refuseEntry(int64_t op, int64_t lane);
   /// Ends the job: "rank, plan, run, step, op: " and the reason.
   ncclxrtResult_t fail(ncclxrtResult_t code, const std::string &reason);
   ncclxrtResult_t fail(const Status &status) { return fail(status.code(), status.text()); }
+  template <typename Text> ncclxrtResult_t refuse(ncclxrtResult_t code, Text text);
   std::string describePlace() const;
 
   /// Own rank for -1; false for no rank.
@@ -87,9 +84,17 @@ private:
   /// source moves from its offset. `unit`: pieces and offsets are multiples of it.
   ncclxrtResult_t resolve(const char *what, const Where &where, bool isTarget, int64_t moved,
                           int64_t unit, Range &range, int &rank);
+  /// Whether a range is one row, not empty, of its window: the quick half of resolve, with nothing
+  /// moved and no unit.
+  bool isRow(const Where &where, int &rank) const;
+  ncclxrtResult_t copyAny(int64_t op, int64_t lane, Where dst, Where src, int64_t notifySlots,
+                          int64_t notifyPeer, int64_t notifyIndex);
+  bool hasSlots(int64_t slots, int64_t index, int64_t count) const;
   /// The number of a slot in the segment, of the current generation.
   ncclxrtResult_t resolveSlot(int64_t slots, int64_t index, int64_t count, int64_t &slot);
   ncclxrtResult_t raise(int rank, int64_t slots, int64_t slot);
+  ncclxrtResult_t raiseFar(int rank, int64_t slot);
+  ncclxrtResult_t await(int64_t slots, int64_t index, int64_t first, int64_t count, int64_t value);
 
   bool tracing() const { return shape.traceCapacity > 0; }
   /// The event's number, or -1 when no room is left.
@@ -104,7 +109,24 @@ private:
   std::vector<ncclxrtTraceEvent_t> trace;
   int64_t traceSize = 0;
 
-  std::vector<int64_t> windowAt, slotsAt; // of this run: offset in the segment, first slot
+  /// Where the current run's generation of something lies. Each run steps on, which is quicker than
+  /// to divide.
+  struct Generation {
+    int64_t at, pitch, first, end;
+    Generation(int64_t first, int64_t pitch, int64_t generations)
+        : at(first + (generations - 1) * pitch), pitch(pitch), first(first), end(at + pitch) {}
+    int64_t next() const { return at + pitch == end ? first : at + pitch; }
+    void step() { at = next(); }
+  };
+  struct WindowNow : Generation { // at: offset in the segment
+    int64_t bytes;
+  };
+  struct SlotsNow : Generation { // at: number of the first slot
+    int64_t count;
+    bool isOnlyOurs; // what this rank raises at a peer, nobody else does, and it is counted
+  };
+  std::vector<WindowNow> windows;
+  std::vector<SlotsNow> slots;
   SentCounts sent;
 
   bool running = false;

@@ -48,15 +48,6 @@ struct Shape {
 
   /// Checks a description and lays it out.
   static Status make(const ncclxrtPlanDesc_t *desc, Shape &shape);
-  /// Whether a range is one row, not empty, of its window: most are. The quick half of wrongRange,
-  /// with nothing moved and no unit.
-  bool isRow(const Where &where) const {
-    if (where.window < 0 || where.window >= int64_t(windows.size()))
-      return false;
-    int64_t bytes = windows[size_t(where.window)].bytes;
-    return where.rows == 1 && where.offset >= 0 && where.stride >= 0 && where.rowBytes > 0 &&
-           where.offset <= bytes && where.rowBytes <= bytes - where.offset;
-  }
   /// What is wrong with a range that a program gives, or "". `moved`: the furthest that a source
   /// moves from its offset. `unit`: pieces and offsets are multiples of it.
   std::string wrongRange(const char *what, const Where &where, bool isTarget, int64_t moved,

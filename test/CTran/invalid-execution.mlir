@@ -1405,3 +1405,49 @@ ctran.program @label_c5_no_rank grid ["x" = 4] {
   %t = ctran.sink %a holds "v" summed ["x"] among [0, 4] after %entry on host
   ctran.return %t : !ctran.token
 }
+
+// -----
+
+ctran.program @range_c4_reduce grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<4xi32>
+  %r = ctran.reindex %w ["x" = 4]
+  %b = ctran.range %r[%x : "x"]
+  %k, %t = ctran.count %b max 1 after %entry on host
+  %as = ctran.range %r[%x : "x"] sized %k
+  // expected-error @below {{takes a box of a size known at run time, which only ctran.copy does}}
+  %u = ctran.reduce sum accumulate i32 %as into %b after %t on sm
+  ctran.return %u : !ctran.token
+}
+
+// -----
+
+ctran.program @range_c4_count grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<4xi32>
+  %r = ctran.reindex %w ["x" = 4]
+  %b = ctran.range %r[%x : "x"]
+  %k, %t = ctran.count %b max 1 after %entry on host
+  %as = ctran.range %r[%x : "x"] sized %k
+  // expected-error @below {{takes a box of a size known at run time, which only ctran.copy does}}
+  %l, %u = ctran.count %as max 4 after %t on host
+  ctran.return %u : !ctran.token
+}
+
+// -----
+
+func.func private @sized(memref<4xi32>)
+ctran.program @range_c4_compute grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %x = ctran.coord "x"
+  %w = ctran.window "w" scratch : memref<4xi32>
+  %r = ctran.reindex %w ["x" = 4]
+  %b = ctran.range %r[%x : "x"]
+  %k, %t = ctran.count %b max 1 after %entry on host
+  %as = ctran.range %r[%x : "x"] sized %k
+  // expected-error @below {{takes a box of a size known at run time, which only ctran.copy does}}
+  %u = ctran.compute @sized(%w) reads %as after %t on compute flops 0.0 bytes 0.0 sms 0
+  ctran.return %u : !ctran.token
+}

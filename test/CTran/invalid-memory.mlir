@@ -818,3 +818,20 @@ ctran.program @range_c3_capacity grid ["x" = 4, "y" = 2] {
   %b = ctran.range %r[%x : "x"] sized %k
   ctran.return %t : !ctran.token
 }
+
+// -----
+
+// Cut along a dimension, a box counts by rows.
+ctran.program @range_c3_rows grid ["x" = 4] {
+^bb0(%entry: !ctran.token):
+  %w = ctran.window "w" scratch peers put : memref<2x8x6xf32>
+  %x = ctran.coord "x"
+  %r = ctran.reindex %w along 1 ["x" = 4]
+  %counts = ctran.window "n" scratch : memref<1xi32>
+  %cr = ctran.range %counts
+  // expected-note @below {{the size is bounded here}}
+  %k, %t = ctran.count %cr max 3 after %entry on host
+  // expected-error @below {{needs a box of at least 3 rows, found 2}}
+  %b = ctran.range %r[%x : "x"] sized %k
+  ctran.return %t : !ctran.token
+}

@@ -163,3 +163,23 @@ func.func @foreign_buffer(%a: memref<4xf32>) -> memref<4xf32> {
   linalg.exp ins(%r : memref<4xf32>) outs(%q : memref<4xf32>)
   return %r : memref<4xf32>
 }
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @sized(%a: memref<8xf32>, %n: memref<4xi64>) -> memref<8xf32> {
+  %r = memref.alloc() : memref<8xf32>
+  // expected-error @below {{asks for eager, but all_to_all_v has no eager form}}
+  ncclx.all_to_all_v %a dim 0 sizes %n : memref<4xi64> over @g["tp"] algorithm eager into(%r : memref<8xf32>) : memref<8xf32>
+  return %r : memref<8xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @sized_listed(%a: memref<8xf32>, %n: memref<2xi64>) -> memref<8xf32> {
+  %r = memref.alloc() : memref<8xf32>
+  // expected-error @below {{asks for direct, but no axes span its groups}}
+  ncclx.all_to_all_v %a dim 0 sizes %n : memref<2xi64> over @g groups [[0, 3], [1, 2]] into(%r : memref<8xf32>) : memref<8xf32>
+  return %r : memref<8xf32>
+}

@@ -730,6 +730,87 @@ func.func @all_to_all_v_c4_receives(%a: tensor<4xf32>) {
 // -----
 
 ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c5_neither(%a: tensor<4xf32>) {
+  // expected-error @+1 {{needs either counts or sizes, but has neither}}
+  %0 = ncclx.all_to_all_v %a dim 0 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c5_both(%a: tensor<4xf32>, %n: tensor<4xi64>) {
+  // expected-error @+1 {{needs either counts or sizes, but has both}}
+  %0 = ncclx.all_to_all_v %a dim 0 counts dense<0> : tensor<4x4xi64> sizes %n : tensor<4xi64> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c6_element(%a: tensor<4xf32>, %n: tensor<4xi16>) {
+  // expected-error @+1 {{needs sizes in a tensor of one dimension, of i32 or i64, but found 'tensor<4xi16>'}}
+  %0 = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<4xi16> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c6_rank(%a: tensor<4xf32>, %n: tensor<2x2xi64>) {
+  // expected-error @+1 {{needs sizes in a tensor of one dimension, of i32 or i64, but found 'tensor<2x2xi64>'}}
+  %0 = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<2x2xi64> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c6_form(%a: memref<4xf32>, %r: memref<4xf32>, %n: tensor<4xi64>) {
+  // expected-error @+1 {{needs sizes in a memref of one dimension, of i32 or i64, but found 'tensor<4xi64>'}}
+  ncclx.all_to_all_v %a dim 0 sizes %n : tensor<4xi64> over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c6_members(%a: tensor<4xf32>, %n: tensor<3xi64>) {
+  // expected-error @+1 {{needs one size for each of 4 members, but found 'tensor<3xi64>'}}
+  %0 = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<3xi64> over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c7_blocks(%a: tensor<6xf32>, %n: tensor<4xi64>) {
+  // expected-error @+1 {{with sizes cuts dimension 0 of input and result into 4 blocks of one size, but found 6 and 6 rows}}
+  %0 = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<4xi64> over @g["tp"] : tensor<6xf32> -> tensor<6xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c7_result(%a: tensor<8xf32>, %n: tensor<4xi64>) {
+  // expected-error @+1 {{with sizes cuts dimension 0 of input and result into 4 blocks of one size, but found 8 and 4 rows}}
+  %0 = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<4xi64> over @g["tp"] : tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c8_sizes(%a: memref<4xi64>, %n: memref<4xi64>) {
+  // expected-error @+1 {{cannot work in place: its destination is its sizes}}
+  ncclx.all_to_all_v %a dim 0 sizes %n : memref<4xi64> over @g["tp"] into(%n : memref<4xi64>) : memref<4xi64>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
 func.func @broadcast_c1_shape(%a: tensor<4xf32>) {
   // expected-error @+1 {{keeps the size of dimension 0, expected 4, but the output has 5}}
   %0 = ncclx.broadcast %a root [0] over @g["tp"] : tensor<4xf32> -> tensor<5xf32>

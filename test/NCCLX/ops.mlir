@@ -30,7 +30,7 @@ func.func @tensors(%a: tensor<4x8xf32>, %b: tensor<32x8xbf16>, %i: index) {
 }
 
 // CHECK-LABEL: @rooted
-func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui16>) {
+func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui16>, %n: tensor<2xi32>) {
   // CHECK: ncclx.broadcast %{{.*}} root [3] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
   %0 = ncclx.broadcast %a root [3] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>
   // CHECK: ncclx.reduce %{{.*}} root [1, 0] sum scale 5.000000e-01 accumulate f32 order tree over @g["tp", "dp"] algorithm binomial : tensor<5x8xf8E4M3FN> -> tensor<5x8xf8E4M3FN>
@@ -43,6 +43,8 @@ func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui
   %4 = ncclx.scatter %b dim 0 root [2] over @g["tp"] : tensor<5x8xf8E4M3FN> -> tensor<2x8xf8E4M3FN>
   // CHECK: ncclx.all_to_all_v %{{.*}} dim 0 counts dense<{{.*}}> : tensor<2x2xi64> over @g["dp"] : tensor<6xui16> -> tensor<3xui16>
   %5 = ncclx.all_to_all_v %c dim 0 counts dense<[[1, 0], [2, 3]]> : tensor<2x2xi64> over @g["dp"] : tensor<6xui16> -> tensor<3xui16>
+  // CHECK: ncclx.all_to_all_v %{{.*}} dim 0 sizes %{{.*}} : tensor<2xi32> over @g["dp"] : tensor<6xui16> -> tensor<6xui16>
+  %7 = ncclx.all_to_all_v %c dim 0 sizes %n : tensor<2xi32> over @g["dp"] : tensor<6xui16> -> tensor<6xui16>
   // CHECK: ncclx.barrier over @g["tp", "dp"]
   ncclx.barrier over @g["tp", "dp"]
   // CHECK: ncclx.barrier over @g groups {{\[\[}}0, 2], [1, 3, 4, 5, 6, 7]]

@@ -21,7 +21,7 @@ using namespace mlir::ncclx;
 
 namespace {
 
-constexpr int64_t mostOfKernel = 4 << 20, leastOfStreams = 1 << 20; // bytes of a cell
+constexpr int64_t mostOfKernel = 256 << 20, leastOfStreams = 4 << 20; // bytes of a cell
 constexpr int64_t mostChecked = 16 << 20;                           // by the reference interpreter
 
 struct Row {

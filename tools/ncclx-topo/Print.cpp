@@ -25,7 +25,8 @@ std::string numaText(const Node &node) {
 std::vector<std::string> scaleUpPorts(const Topology &topo) {
   std::vector<std::map<LinkKind, unsigned>> wires(topo.nodes.size());
   for (const Link &link : topo.links)
-    if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi)
+    if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi ||
+        link.kind == LinkKind::die || link.kind == LinkKind::c2c)
       wires[link.from][link.kind] += link.count;
   std::vector<std::string> texts;
   for (const std::map<LinkKind, unsigned> &node : wires) {

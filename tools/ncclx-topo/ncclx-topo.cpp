@@ -132,16 +132,6 @@ std::optional<Topology> load(ReadResult result, llvm::StringRef file) {
   return std::move(result.topology);
 }
 
-ReadResult read(const std::string &file) {
-  if (file != "-")
-    return readTopologyFile(file);
-  if (auto buffer = llvm::MemoryBuffer::getSTDIN())
-    return readTopology((*buffer)->getBuffer(), "stdin");
-  ReadResult result;
-  result.diagnostics.push_back({Severity::error, "", 0, "file", "standard input cannot be read"});
-  return result;
-}
-
 int runShow(const Topology &topo, llvm::StringRef format, const Diagnostics &findings) {
   if (asJson)
     printTopologyJson(llvm::outs(), topo, format, findings);
@@ -269,8 +259,8 @@ int run() {
   if (files.size() != wanted)
     return misuse(fmt::format("expected {} FILE(s), found {}", wanted, files.size()));
   if (diff) {
-    std::optional<Topology> a = load(read(files[0]), files[0]);
-    std::optional<Topology> b = load(read(files[1]), files[1]);
+    std::optional<Topology> a = load(readTopologyFile(files[0]), files[0]);
+    std::optional<Topology> b = load(readTopologyFile(files[1]), files[1]);
     if (!a || !b)
       return refused;
     bool differ =
@@ -284,8 +274,11 @@ int run() {
     options.nvml = nvml;
   if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0))
     return misuse("--sysroot, --nvml and --ranks are for --this-machine");
+  if (constexpr unsigned most = 4096; ranks > most)
+    return misuse(
+        fmt::format("--ranks={}: at most {} processes are described", unsigned(ranks), most));
   std::string file = thisMachine ? "this machine" : files[0];
-  ReadResult result = thisMachine ? discoverThisMachine(options) : read(file);
+  ReadResult result = thisMachine ? discoverThisMachine(options) : readTopologyFile(file);
   std::string format = result.format;
   Diagnostics findings = result.diagnostics;
   std::optional<Topology> topo = load(std::move(result), file);

@@ -301,9 +301,9 @@ LogicalResult Lowering::lowerCount(ctran::CountOp op, int64_t id, int64_t lane) 
   FailureOr<Box> box = e.box(op.getSource());
   if (failed(box))
     return failure();
-  call("ncclxrt_count", {e.constant(id), e.constant(lane), box->window, box->offset,
-                         e.constant(box->elementType.getIntOrFloatBitWidth() / 8),
-                         e.constant(op.getMax())});
+  call("ncclxrt_count",
+       {e.constant(id), e.constant(lane), box->window, box->offset,
+        e.constant(box->elementType.getIntOrFloatBitWidth() / 8), e.constant(op.getMax())});
   e.map(op.getSize(), e.call("ncclxrt_size", e.exec, b.getI64Type()));
   return success();
 }

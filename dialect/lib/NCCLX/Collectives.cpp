@@ -407,8 +407,8 @@ static LogicalResult verifyBlocks(CollectiveOpInterface op, int64_t dim, int64_t
   if (in == out && in % numMembers == 0)
     return success();
   return op->emitOpError("with sizes cuts dimension ")
-         << dim << " of input and result into " << numMembers
-         << " blocks of one size, but found " << in << " and " << out << " rows";
+         << dim << " of input and result into " << numMembers << " blocks of one size, but found "
+         << in << " and " << out << " rows";
 }
 
 static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t numMembers) {

@@ -419,7 +419,8 @@ LogicalResult Lowering::lowerBuffers() {
     auto site = op->getAttrOfType<IntegerAttr>(siteAttr);
     if (!site || !op.isBufferForm())
       return op->emitOpError("was not bufferized as the interpreter expects");
-    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
+    func::FuncOp callback =
+        declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
     auto address = [&](Value memref) -> Value {
       Value pointer = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
       return arith::IndexCastOp::create(b, i64, pointer);
@@ -449,7 +450,8 @@ LogicalResult Lowering::lowerBuffers() {
   }
   for (BarrierOp op : collect<BarrierOp>(module)) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
+    func::FuncOp callback =
+        declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
     Value nothing = arith::ConstantIntOp::create(b, 0, /*width=*/64);
     Value site = arith::ConstantOp::create(b, op->getAttrOfType<IntegerAttr>(siteAttr));
     func::CallOp::create(b, callback, ValueRange{site, nothing, nothing, nothing});

@@ -10,7 +10,7 @@
 //          directions, is 18 x 2 x 25, and that is the figure taken.)
 //   [amd]  AMD's data sheets (MI50, MI100, MI210 to MI300X). A GPU here is what the driver
 //          calls one: a GCD of an MI250. xGMI 2 carries 46 GB/s a direction and link, xGMI 3 50,
-//          MI300's 64.
+//          MI300's 64, MI350's 76.8.
 //   [pci]  pci.ids, the PCI ID repository.
 // Copy engines are cudaDeviceProp::asyncEngineCount where known (3 on A100 and later, 6 on V100)
 // and two SDMA engines otherwise, an assumption: a schedule asks only whether there is one to
@@ -40,6 +40,8 @@ constexpr uint16_t h100Pcie[] = {0x2331};
 constexpr uint16_t h200Sxm[] = {0x2335};
 constexpr uint16_t b200[] = {0x2901};
 constexpr uint16_t gb200[] = {0x2941};
+constexpr uint16_t b300[] = {0x3182};
+constexpr uint16_t gb300[] = {0x31c2, 0x31c3};
 constexpr uint16_t mi50[] = {0x66a1};
 constexpr uint16_t mi100[] = {0x738c};
 constexpr uint16_t mi210[] = {0x740f};
@@ -47,6 +49,9 @@ constexpr uint16_t mi250[] = {0x740c};
 constexpr uint16_t mi250x[] = {0x7408};
 constexpr uint16_t mi300a[] = {0x74a0};
 constexpr uint16_t mi300x[] = {0x74a1, 0x74b5}; // the second seen from a virtual machine
+constexpr uint16_t mi325x[] = {0x74a5};
+constexpr uint16_t mi350x[] = {0x75a0};
+constexpr uint16_t mi355x[] = {0x75a3};
 } // namespace
 
 const std::vector<KnownGpu> &topology::knownGpus() {
@@ -58,6 +63,7 @@ const std::vector<KnownGpu> &topology::knownGpus() {
   static const Rates xgmi2 = {giga(460), giga(240)};
   static const Rates xgmi3 = {giga(500), giga(360)};
   static const Rates xgmi4 = {giga(640), giga(480)};
+  static const Rates xgmi5 = {giga(768), giga(480)};
   // name, arch, SMs, bf16 and f32 peak, HBM rate and size, copy engines, W. The first of an
   // architecture is what is guessed for it. V100 and MI50 have no bf16: their f32 rate stands
   // there.
@@ -112,6 +118,17 @@ const std::vector<KnownGpu> &topology::knownGpus() {
        nvlink5,
        nvidia,
        gb200},
+      // Blackwell Ultra: SMs as of Blackwell, an assumption.
+      {{"B300", "sm_103", 148, tera(22500), tera(750), giga(80000), 288'000'000'000, 3, 1100},
+       LinkKind::nvlink,
+       nvlink5,
+       nvidia,
+       b300},
+      {{"GB300", "sm_103", 148, tera(25000), tera(800), giga(80000), 288'000'000'000, 3, 1400},
+       LinkKind::nvlink,
+       nvlink5,
+       nvidia,
+       gb300},
       {{"MI50", "gfx906", 60, tera(134), tera(134), giga(10240), 16 * gib, 2, 300},
        LinkKind::xgmi,
        xgmi2,
@@ -147,6 +164,21 @@ const std::vector<KnownGpu> &topology::knownGpus() {
        xgmi4,
        amd,
        mi300a},
+      {{"MI325X", "gfx942", 304, tera(13074), tera(1634), giga(60000), 256'000'000'000, 2, 1000},
+       LinkKind::xgmi,
+       xgmi4,
+       amd,
+       mi325x},
+      {{"MI350X", "gfx950", 256, tera(23069), tera(1442), giga(80000), 288'000'000'000, 2, 1000},
+       LinkKind::xgmi,
+       xgmi5,
+       amd,
+       mi350x},
+      {{"MI355X", "gfx950", 256, tera(25166), tera(1573), giga(80000), 288'000'000'000, 2, 1400},
+       LinkKind::xgmi,
+       xgmi5,
+       amd,
+       mi355x},
   };
   return table;
 }
@@ -167,6 +199,23 @@ const KnownGpu *topology::findGpu(llvm::StringRef modelName) {
   return nullptr;
 }
 
+Rates topology::assumedLinkRates(LinkKind kind, llvm::StringRef arch) {
+  if (kind == LinkKind::xgmi) {
+    if (arch == "gfx90a")
+      return {giga(500), giga(360)};
+    if (arch.starts_with("gfx94") || arch.starts_with("gfx95"))
+      return {giga(640), giga(480)};
+    return {giga(460), giga(240)};
+  }
+  unsigned sm = 0;
+  if (!arch.consume_front("sm_") || arch.getAsInteger(10, sm) || sm >= 70)
+    return sm >= 100  ? Rates{giga(500), giga(401)}
+           : sm >= 90 ? Rates{giga(250), giga(206)}
+           : sm == 86 ? Rates{giga(140), giga(120)}
+                      : Rates{giga(250), giga(200)};
+  return {giga(200), giga(180)};
+}
+
 const KnownGpu *topology::guessGpu(llvm::StringRef arch) {
   for (const KnownGpu &gpu : knownGpus())
     if (gpu.model.arch == arch)
@@ -183,6 +232,9 @@ Rational topology::defaultLatencyNs(LinkKind kind) {
     return 500;
   case LinkKind::xgmi:
     return 1000;
+  case LinkKind::die:
+    return 100;
+  case LinkKind::c2c:
   case LinkKind::pci:
     return 250;
   case LinkKind::cpu:

@@ -147,7 +147,8 @@ Rational FlowGraph::maxFlow(llvm::ArrayRef<Terminal> sources, llvm::ArrayRef<Ter
 }
 
 static bool isScaleUp(LinkKind kind) {
-  return kind == LinkKind::nvlink || kind == LinkKind::xgmi || kind == LinkKind::shm;
+  return kind == LinkKind::nvlink || kind == LinkKind::xgmi || kind == LinkKind::die ||
+         kind == LinkKind::shm;
 }
 
 CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> group, bool relays,

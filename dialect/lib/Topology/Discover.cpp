@@ -1,4 +1,5 @@
 //===- Discover.cpp - This machine as a topology --------------------------===//
+#include "Kfd.h"
 #include "Nvml.h"
 #include "PciRates.h"
 #include "Sysfs.h"
@@ -91,10 +92,10 @@ private:
   void report(Severity severity, std::string path, const char *rule, std::string message) {
     result.diagnostics.push_back({severity, std::move(path), 0, rule, std::move(message)});
   }
-  void gpuMachine(const std::vector<NvmlGpu> &gpus);
+  void gpuMachine(const std::vector<FoundGpu> &gpus);
   void processMachine();
   pugi::xml_node cpuElement(unsigned node);
-  pugi::xml_node pciElement(const std::string &busId, const NvmlGpu *gpu);
+  pugi::xml_node pciElement(const std::string &busId, const FoundGpu *gpu);
   void addPorts(Topology &topo) const;
   /// Ports that carry something; the others are named.
   std::vector<Sysfs::Port> activePorts();
@@ -132,8 +133,8 @@ pugi::xml_node Discovery::cpuElement(unsigned node) {
 }
 
 /// The element of a device below those of the bridges above it. Where sysfs does not show the
-/// device (in a container), what NVML told.
-pugi::xml_node Discovery::pciElement(const std::string &busId, const NvmlGpu *gpu) {
+/// device (in a container), what the driver told.
+pugi::xml_node Discovery::pciElement(const std::string &busId, const FoundGpu *gpu) {
   std::vector<Sysfs::PciDevice> path = sysfs.pciPath(busId);
   if (path.empty()) {
     Sysfs::PciDevice device;
@@ -184,21 +185,24 @@ std::vector<Sysfs::Port> Discovery::activePorts() {
 }
 
 /// Writes what was found as NCCL's system file and reads that: one way to make a machine of it.
-void Discovery::gpuMachine(const std::vector<NvmlGpu> &gpus) {
+void Discovery::gpuMachine(const std::vector<FoundGpu> &gpus) {
   document.append_child("system").append_attribute("version") = "1";
   for (const Sysfs::Numa &node : numa)
     cpuElement(node.id);
   unsigned index = 0;
-  for (const NvmlGpu &gpu : gpus) {
+  for (const FoundGpu &gpu : gpus) {
     pugi::xml_node element = pciElement(gpu.busId, &gpu).append_child("gpu");
     element.append_attribute("dev") = index;
     element.append_attribute("rank") = index++;
-    if (gpu.capability)
-      element.append_attribute("sm") = gpu.capability;
-    for (const NvmlGpu::Link &link : gpu.links) {
-      auto isTarget = [&](const NvmlGpu &other) { return other.busId == link.target; };
+    bool isAmd = !gpu.gcn.empty();
+    if (isAmd)
+      element.append_attribute("gcn") = gpu.gcn.c_str();
+    if (unsigned sm = isAmd ? gpu.computeUnits : gpu.capability) // as RCCL and as NCCL write it
+      element.append_attribute("sm") = sm;
+    for (const FoundGpu::Link &link : gpu.links) {
+      auto isTarget = [&](const FoundGpu &other) { return other.busId == link.target; };
       bool peer = std::any_of(gpus.begin(), gpus.end(), isTarget);
-      pugi::xml_node wire = element.append_child("nvlink");
+      pugi::xml_node wire = element.append_child(isAmd ? "xgmi" : "nvlink");
       wire.append_attribute("target") = link.target.c_str();
       wire.append_attribute("count") = link.count;
       wire.append_attribute("tclass") = !link.targetClass.empty() ? link.targetClass.c_str()
@@ -317,14 +321,16 @@ ReadResult Discovery::run() {
   for (const Sysfs::Numa &node : numa)
     report(Severity::note, fmt::format("NUMA node {}", node.id), "numa-node",
            fmt::format("{} processor(s) ({}), {}", node.cores, node.cpus, count(node.memoryBytes)));
-  std::vector<NvmlGpu> gpus;
+  std::vector<FoundGpu> gpus;
   if (options.ranks == 0) {
     NvmlReport nvml = readNvml(options.nvml);
     if (!nvml.absent.empty())
-      report(Severity::note, "gpus", "no-nvml", "no GPUs are looked for: " + nvml.absent);
+      report(Severity::note, "gpus", "no-nvml", "no GPUs of NVIDIA are looked for: " + nvml.absent);
     if (!nvml.problem.empty())
       report(Severity::warning, "gpus", "nvml", nvml.problem);
     gpus = std::move(nvml.gpus);
+    for (FoundGpu &gpu : readKfd(sysfs))
+      gpus.push_back(std::move(gpu));
   }
   if (gpus.empty())
     processMachine();

@@ -27,7 +27,7 @@ public:
 private:
   bool counts(const Link &link) const {
     return set != LinkSet::scaleUp || link.kind == LinkKind::nvlink ||
-           link.kind == LinkKind::xgmi || link.kind == LinkKind::shm;
+           link.kind == LinkKind::xgmi || link.kind == LinkKind::die || link.kind == LinkKind::shm;
   }
   template <typename Key> void addPartition(const char *what, Key key);
   void grow(Partition &partition) const;

@@ -25,9 +25,6 @@ struct PciInfo { // nvmlPciInfo_t
   unsigned pciSubSystemId;
   char busId[32];
 };
-struct Memory { // nvmlMemory_t
-  unsigned long long total, free, used;
-};
 
 /// A name in the library; calls answer "not supported" where it has no such function.
 template <typename... Args> struct Function {
@@ -46,10 +43,8 @@ struct Library {
   Function<> init, shutdown;
   Function<unsigned *> count;
   Function<unsigned, Device *> byIndex;
-  Function<Device, char *, unsigned> name;
   Function<Device, PciInfo *> pci;
   Function<Device, int *, int *> capability;
-  Function<Device, Memory *> memory;
   Function<Device, unsigned *> generation, lanes;
   Function<Device, unsigned, int *> linkState, linkType;
   Function<Device, unsigned, PciInfo *> linkPci;
@@ -60,10 +55,8 @@ struct Library {
     shutdown.find(handle, "nvmlShutdown");
     count.find(handle, "nvmlDeviceGetCount_v2");
     byIndex.find(handle, "nvmlDeviceGetHandleByIndex_v2");
-    name.find(handle, "nvmlDeviceGetName");
     pci.find(handle, "nvmlDeviceGetPciInfo_v3");
     capability.find(handle, "nvmlDeviceGetCudaComputeCapability");
-    memory.find(handle, "nvmlDeviceGetMemoryInfo");
     generation.find(handle, "nvmlDeviceGetMaxPcieLinkGeneration");
     lanes.find(handle, "nvmlDeviceGetMaxPcieLinkWidth");
     linkState.find(handle, "nvmlDeviceGetNvLinkState");
@@ -91,7 +84,7 @@ std::string busIdOf(const PciInfo &info) {
   return lower.size() == 16 && llvm::StringRef(lower).starts_with("0000") ? lower.substr(4) : lower;
 }
 
-void readLinks(const Library &nvml, Device device, NvmlGpu &gpu) {
+void readLinks(const Library &nvml, Device device, FoundGpu &gpu) {
   for (unsigned link = 0; link < mostLinks; ++link) {
     int active = 0;
     PciInfo remote = {};
@@ -109,7 +102,7 @@ void readLinks(const Library &nvml, Device device, NvmlGpu &gpu) {
     if (type == unknown)
       targetClass = "";
     auto same = std::find_if(gpu.links.begin(), gpu.links.end(),
-                             [&](const NvmlGpu::Link &l) { return l.target == target; });
+                             [&](const FoundGpu::Link &l) { return l.target == target; });
     if (same == gpu.links.end())
       gpu.links.push_back({target, targetClass, 1});
     else
@@ -144,19 +137,13 @@ NvmlReport topology::readNvml(const std::string &name) {
       report.problem = fmt::format("GPU {}: {}", i, nvml.error(code));
       continue;
     }
-    NvmlGpu gpu;
+    FoundGpu gpu;
     gpu.busId = busIdOf(pci);
     gpu.vendor = pci.pciDeviceId & 0xffff;
     gpu.device = pci.pciDeviceId >> 16;
-    char text[128] = {};
-    if (nvml.name(device, text, sizeof text - 1) == success)
-      gpu.name = text;
     int major = 0, minor = 0;
     if (nvml.capability(device, &major, &minor) == success)
       gpu.capability = unsigned(10 * major + minor);
-    Memory memory = {};
-    if (nvml.memory(device, &memory) == success)
-      gpu.memoryBytes = memory.total;
     if (nvml.generation(device, &gpu.pcieGeneration) != success)
       gpu.pcieGeneration = 0;
     if (nvml.lanes(device, &gpu.pcieLanes) != success)

@@ -8,7 +8,7 @@ std::vector<NearestPort> topology::nearestPorts(const Topology &topo) {
   std::vector<std::vector<unsigned>> out(topo.nodes.size());
   for (const Link &link : topo.links)
     if (link.kind == LinkKind::pci || link.kind == LinkKind::cpu || link.kind == LinkKind::nic ||
-        link.kind == LinkKind::shm)
+        link.kind == LinkKind::shm || link.kind == LinkKind::c2c)
       out[link.from].push_back(link.to);
   std::vector<int> number(topo.nodes.size(), -1);
   std::vector<unsigned> ports(topo.hosts.size());

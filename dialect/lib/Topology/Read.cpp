@@ -2,8 +2,8 @@
 #include "ncclx/Topology/IO.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include <fmt/format.h>
 
 using namespace mlir::ncclx::topology;
@@ -51,15 +51,31 @@ ReadResult topology::readTopologyFile(llvm::StringRef path) {
     result.diagnostics.push_back({Severity::error, "", 0, "file", std::move(message)});
     return result;
   };
+  bool piped = path == "-";
   llvm::sys::fs::file_status status;
-  if (std::error_code ec = llvm::sys::fs::status(path, status))
+  if (std::error_code ec = piped ? std::error_code() : llvm::sys::fs::status(path, status))
     return fail(fmt::format("cannot be read: {}", ec.message()));
   if (llvm::sys::fs::is_directory(status))
     return fail("is a directory");
-  if (status.getSize() > maxBytes)
+  if (!piped && status.getSize() > maxBytes)
     return fail(fmt::format("has {} bytes; at most {} are read", status.getSize(), maxBytes));
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return fail(fmt::format("cannot be read: {}", buffer.getError().message()));
-  return readTopology((*buffer)->getBuffer(), llvm::sys::path::stem(path));
+  // Devices and pipes tell no size, and some have no end.
+  int file = 0;
+  if (std::error_code ec = piped ? std::error_code() : llvm::sys::fs::openFileForRead(path, file))
+    return fail(fmt::format("cannot be read: {}", ec.message()));
+  std::string text;
+  std::vector<char> block(1 << 16);
+  llvm::Expected<size_t> got = size_t(0);
+  do {
+    got = llvm::sys::fs::readNativeFile(llvm::sys::fs::convertFDToNativeFile(file), block);
+    if (got)
+      text.append(block.data(), *got);
+  } while (got && *got > 0 && text.size() <= maxBytes);
+  if (!piped)
+    llvm::sys::Process::SafelyCloseFileDescriptor(file);
+  if (!got)
+    return fail(fmt::format("cannot be read: {}", llvm::toString(got.takeError())));
+  if (text.size() > maxBytes)
+    return fail(fmt::format("does not end; at most {} bytes are read", maxBytes));
+  return readTopology(text, piped ? "stdin" : llvm::sys::path::stem(path));
 }

@@ -335,7 +335,8 @@ void JsonReader::readLink(const Object &o, const std::string &path) {
   std::optional<LinkKind> parsed = parseLinkKind(kind);
   if (!parsed && !kind.empty())
     error(path, "link-kind",
-          fmt::format("kind '{}' is none of nvlink, xgmi, pci, cpu, shm, nic, net, tcp", kind));
+          fmt::format("kind '{}' is none of nvlink, xgmi, die, shm, pci, cpu, c2c, nic, net, tcp",
+                      kind));
   if (!ends || !parsed)
     return;
   l.kind = *parsed;

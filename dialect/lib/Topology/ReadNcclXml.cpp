@@ -57,6 +57,7 @@ private:
     std::optional<int64_t> rank;
     int64_t dev = 0;
     int cpu = -1;
+    unsigned parts = 1; ///< records of this GPU: 2 if it is split (mlopart)
   };
   struct Wire {
     size_t gpu = 0; ///< index into `gpus`
@@ -85,12 +86,15 @@ private:
   void readSystem(pugi::xml_node system);
   void readCpu(pugi::xml_node cpu, const std::string &path);
   void readPci(pugi::xml_node pci, Place place);
-  void readGpu(pugi::xml_node gpu, pugi::xml_node pci, const Place &place, const Rates &rates);
+  void readGpus(pugi::xml_node pci, const Place &place, const Rates &rates);
+  void readGpu(pugi::xml_node gpu, pugi::xml_node pci, const Place &place, const Rates &rates,
+               unsigned parts);
+  void readC2c(pugi::xml_node c2c, const std::string &path, const Gpu &gpu);
   void readNic(pugi::xml_node nic, const Place &place, StringRef bundle);
   void readNet(pugi::xml_node net, const Place &place, StringRef bundle);
   void skipDevice(pugi::xml_node pci, const std::string &path);
   void unknown(pugi::xml_node node, const std::string &path);
-  int addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::string &path,
+  int addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::string &path, unsigned parts,
                const KnownGpu *&known);
   void joinSockets();
   void joinWire(const Wire &wire);
@@ -109,8 +113,9 @@ private:
   static std::string key(unsigned host, StringRef busId) {
     return busId.starts_with("fffffff") ? busId.str() : fmt::format("{}/{}", host, busId.str());
   }
-  llvm::StringMap<unsigned> byBusId; ///< by key()
-  std::set<std::string> assumedFor;  ///< architectures whose assumption has been reported
+  llvm::StringMap<unsigned> byBusId;             ///< by key(); of a split GPU, its first half
+  llvm::StringMap<std::vector<unsigned>> gpusAt; ///< by key(): a GPU, or its halves
+  std::set<std::string> assumedFor; ///< architectures whose assumption has been reported
   int net = -1;
   unsigned bareGpus = 0, bareNics = 0, bareUnknown = 0; ///< pci elements with no record inside
 };
@@ -124,6 +129,10 @@ std::string normalBusId(StringRef text) {
     return rest.drop_front(colon - 4).str();
   return lower;
 }
+
+/// Between the halves of a split GPU: NCCL's topo.h (MLOPART_LOC_BW), and what its 72 per cent are
+/// of.
+Rates dieRates() { return {3'600'000'000'000, 2'618'000'000'000}; }
 
 std::optional<uint16_t> hexId(pugi::xml_node node, const char *attribute) {
   StringRef value = node.attribute(attribute).value();
@@ -175,7 +184,7 @@ void XmlReader::unknown(pugi::xml_node node, const std::string &path) {
                          .Case("cpu", "<system>")
                          .Case("pci", "<cpu> or <pci>")
                          .Case("gpu", "<pci>")
-                         .Cases({"nvlink", "xgmi"}, "<gpu>")
+                         .Cases({"nvlink", "xgmi", "c2c"}, "<gpu>")
                          .Case("nic", "<cpu> or <pci>")
                          .Case("net", "<nic>")
                          .Default(nullptr);
@@ -292,10 +301,7 @@ void XmlReader::readPci(pugi::xml_node pci, Place place) {
   if (!problem.empty())
     report(Severity::warning, pci, place.path, "pci-rate", problem);
   if (gpu) {
-    readGpu(gpu, pci, place, rates);
-    if (gpu.next_sibling("gpu"))
-      report(Severity::error, gpu.next_sibling("gpu"), place.path, "two-gpus",
-             "two <gpu> records in one <pci>: split GPUs are not supported");
+    readGpus(pci, place, rates);
   } else {
     Node node;
     node.kind = NodeKind::pci;
@@ -322,7 +328,7 @@ void XmlReader::readPci(pugi::xml_node pci, Place place) {
 /// Finds the model by PCI ids, else by architecture; returns its index in `topo.models`. `known` is
 /// the table's row whose link rates hold, if there is one.
 int XmlReader::addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::string &path,
-                        const KnownGpu *&known) {
+                        unsigned parts, const KnownGpu *&known) {
   std::optional<int64_t> sm = integer(gpu, path, "sm", 1, 100'000);
   StringRef gcn = gpu.attribute("gcn").value();
   std::string arch;
@@ -359,11 +365,22 @@ int XmlReader::addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::strin
     report(Severity::warning, gpu, path, "unknown-model",
            fmt::format("no figures are known for a GPU of architecture '{}'", arch));
   }
-  // RCCL's sm="..." is the number of compute units, NCCL's the compute capability.
-  if (!gcn.empty() && sm && model.sms != unsigned(*sm)) {
+  // RCCL's sm="..." is the number of compute units, NCCL's the compute capability (94 for gfx942),
+  // which some of RCCL's have too.
+  bool capability = sm && arch.size() > 5 && arch.substr(3, 2) == std::to_string(*sm);
+  if (!gcn.empty() && sm && !capability && model.sms != unsigned(*sm)) {
     if (model.sms)
       model.name += fmt::format("-{}cu", *sm);
     model.sms = unsigned(*sm);
+  }
+  if (parts > 1) { // a half has half of everything
+    model.name += fmt::format("-1/{}", parts);
+    model.sms /= parts;
+    model.copyEngines = (model.copyEngines + parts - 1) / parts;
+    model.hbmBytes /= parts;
+    model.powerCapWatts /= parts;
+    for (Rational *rate : {&model.bf16Flops, &model.f32Flops, &model.hbmBytesPerSec})
+      *rate = *rate / Rational(int64_t(parts));
   }
   for (size_t i = 0; i < topo.models.size(); ++i)
     if (topo.models[i] == model)
@@ -377,30 +394,91 @@ int XmlReader::addModel(pugi::xml_node gpu, pugi::xml_node pci, const std::strin
   return int(topo.models.size()) - 1;
 }
 
+/// One GPU, or the halves that MPS makes of one (mlopart="0" and "1"), each a rank of its own.
+void XmlReader::readGpus(pugi::xml_node pci, const Place &place, const Rates &rates) {
+  std::set<int64_t> halves;
+  unsigned parts = 0;
+  for (pugi::xml_node gpu : pci.children("gpu")) {
+    std::string path = place.path + "/gpu";
+    std::optional<int64_t> half = integer(gpu, path, "mlopart", 0, 1);
+    if (parts++ > 0 && (!half || halves.empty() || halves.contains(*half)))
+      return report(Severity::error, gpu, path, "two-gpus",
+                    "two <gpu> records in one <pci>, and not the halves mlopart=\"0\" and \"1\" of "
+                    "a split GPU: several ranks of one GPU are not supported");
+    if (half)
+      halves.insert(*half);
+  }
+  for (pugi::xml_node gpu : pci.children("gpu"))
+    readGpu(gpu, pci, place, rates, parts);
+}
+
+/// The coherent link of a GPU and its CPU: `bw` is of one link, in MB/s. Halves share it.
+void XmlReader::readC2c(pugi::xml_node c2c, const std::string &path, const Gpu &gpu) {
+  std::optional<int64_t> megabytes = integer(c2c, path, "bw", 1, 10'000'000);
+  std::optional<int64_t> count = integer(c2c, path, "count", 1, maxWires);
+  if (!megabytes || !count) {
+    if (!c2c.attribute("bw") || !c2c.attribute("count"))
+      report(Severity::warning, c2c, path, "missing-count",
+             "<c2c> needs bw=\"...\" and count=\"...\": the link is left out");
+    return;
+  }
+  Rational rate = Rational(*megabytes) * Rational(1'000'000);
+  Rates rates{rate, rate};
+  unsigned end = unsigned(gpu.cpu);
+  if (gpu.parts > 1) {
+    Node bridge;
+    bridge.kind = NodeKind::pci;
+    bridge.host = topo.nodes[gpu.node].host;
+    bridge.name = "c2c-" + StringRef(topo.nodes[gpu.node].busId).split('/').first.str();
+    int known = topo.findNode(bridge.name);
+    if (known < 0) {
+      known = int(addNode(bridge, c2c));
+      connect(unsigned(known), end, LinkKind::c2c, rates, unsigned(*count), line(c2c));
+    }
+    end = unsigned(known);
+  }
+  connect(gpu.node, end, LinkKind::c2c, rates, unsigned(*count), line(c2c));
+}
+
 void XmlReader::readGpu(pugi::xml_node gpu, pugi::xml_node pci, const Place &place,
-                        const Rates &rates) {
+                        const Rates &rates, unsigned parts) {
   std::string path = place.path + "/gpu";
   Gpu record;
+  record.parts = parts;
   std::optional<int64_t> dev = integer(gpu, path, "dev", 0, 1 << 20);
   record.dev = dev ? *dev : int64_t(gpus.size());
   record.rank = integer(gpu, path, "rank", 0, 1 << 24);
   Node node;
   node.kind = NodeKind::gpu;
   node.host = place.host;
-  node.busId = normalBusId(pci.attribute("busid").value());
+  std::string device = normalBusId(pci.attribute("busid").value());
+  node.busId = device;
   node.name = fmt::format("gpu{}", record.dev);
+  if (parts > 1) {
+    node.name += fmt::format(".{}", gpu.attribute("mlopart").value());
+    node.busId += fmt::format("/{}", gpu.attribute("mlopart").value());
+  }
   if (place.host > 0)
     node.name = topo.hosts[place.host].name + "." + node.name;
-  node.model = addModel(gpu, pci, path, record.known);
+  node.model = addModel(gpu, pci, path, parts, record.known);
   record.node = addNode(node, gpu);
-  if (!node.busId.empty())
-    byBusId[key(node.host, node.busId)] = record.node;
+  if (!device.empty()) {
+    std::string at = key(node.host, device);
+    byBusId.try_emplace(at, record.node);
+    for (unsigned other : gpusAt[at])
+      connect(other, record.node, LinkKind::die, dieRates(), 1, line(gpu));
+    gpusAt[at].push_back(record.node);
+  }
   connect(record.node, unsigned(place.parent), LinkKind::pci, rates, 1, line(pci));
   for (const auto &[socket, unused] : sockets)
     record.cpu = int(socket); // the last one read encloses this GPU
   for (pugi::xml_node child : gpu) {
     StringRef tag = child.name();
     std::string childPath = path + "/" + tag.str();
+    if (tag == "c2c") {
+      readC2c(child, childPath, record);
+      continue;
+    }
     if (tag != "nvlink" && tag != "xgmi") {
       unknown(child, childPath);
       continue;
@@ -499,19 +577,24 @@ void XmlReader::joinWire(const Wire &wire) {
   auto warn = [&](const char *rule, std::string message) {
     found.add({Severity::warning, wire.path, wire.line, rule, std::move(message)});
   };
-  if (!wire.target.empty() && wire.target == source.busId)
+  if (!wire.target.empty() && llvm::is_contained(gpusAt[key(source.host, wire.target)], gpu.node))
     return warn("self-link",
                 fmt::format("'{}' ({}) names itself as the target of {} link(s): where they lead "
                             "cannot be told; they are left out",
                             source.name, source.busId, wire.count));
-  Rates rates = wire.kind == LinkKind::nvlink ? Rates{25'000'000'000, 20'000'000'000}
-                                              : Rates{50'000'000'000, 36'000'000'000};
+  const std::string &arch = topo.models[source.model].arch;
+  Rates rates = assumedLinkRates(wire.kind, arch);
   if (gpu.known && gpu.known->linkKind == wire.kind)
     rates = gpu.known->linkPerWire;
   else
     warn("assumed-rate",
          fmt::format("no {} rate is known for '{}'; {:.0f} GB/s a link is assumed",
                      name(wire.kind).str(), source.name, rates.raw.toDouble() / 1e9));
+  auto divide = [&](unsigned parts) { // halves have half of each wire
+    Rational by = int64_t(parts);
+    rates = {rates.raw / by, rates.payload / by};
+  };
+  divide(gpu.parts);
   if (StringRef(wire.tclass).starts_with("0x068001")) { // the CPU itself (POWER9, Grace)
     if (gpu.cpu >= 0)
       connect(gpu.node, unsigned(gpu.cpu), LinkKind::nvlink, rates, wire.count, wire.line);
@@ -540,11 +623,10 @@ void XmlReader::joinWire(const Wire &wire) {
   if (end.kind == NodeKind::nvswitch) {
     // As NCCL: a switch writes no records of its own.
     connect(gpu.node, target->second, wire.kind, rates, wire.count, wire.line);
-    // NVLink SHARP came with the third NVSwitch, for Hopper.
-    const std::string &arch = topo.models[topo.nodes[gpu.node].model].arch;
+    // NVLink SHARP came with the third NVSwitch, for Hopper; for halves NCCL has none.
     unsigned sm = 0;
     if (StringRef(arch).starts_with("sm_") && !StringRef(arch).drop_front(3).getAsInteger(10, sm) &&
-        sm >= 90)
+        sm >= 90 && gpu.parts == 1)
       end.multicast = end.reduces = true;
     return;
   }
@@ -553,8 +635,11 @@ void XmlReader::joinWire(const Wire &wire) {
                 fmt::format("target {} is a {}, not a GPU or a switch; {} link(s) "
                             "are left out",
                             wire.target, name(end.kind).str(), wire.count));
-  topo.links.push_back({gpu.node, target->second, wire.kind, wire.count, rates,
-                        defaultLatencyNs(wire.kind), wire.line});
+  const std::vector<unsigned> &targets = gpusAt[targetKey];
+  divide(unsigned(targets.size()));
+  for (unsigned half : targets)
+    topo.links.push_back(
+        {gpu.node, half, wire.kind, wire.count, rates, defaultLatencyNs(wire.kind), wire.line});
 }
 
 void XmlReader::numberRanks() {

@@ -11,10 +11,12 @@ static unsigned tier(LinkKind kind) {
   switch (kind) {
   case LinkKind::nvlink:
   case LinkKind::xgmi:
+  case LinkKind::die:
   case LinkKind::shm:
     return 0;
   case LinkKind::pci:
   case LinkKind::cpu:
+  case LinkKind::c2c:
     return 1;
   case LinkKind::nic:
   case LinkKind::net:

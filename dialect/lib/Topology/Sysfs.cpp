@@ -29,6 +29,18 @@ std::vector<std::string> Sysfs::list(const std::string &folder) const {
   return names;
 }
 
+std::map<std::string, uint64_t> Sysfs::properties(const std::string &path) const {
+  std::map<std::string, uint64_t> values;
+  std::ifstream file(root + path);
+  for (std::string text; std::getline(file, text);) {
+    auto [name, value] = StringRef(text).trim().split(' ');
+    uint64_t number;
+    if (!value.trim().getAsInteger(10, number))
+      values[name.str()] = number;
+  }
+  return values;
+}
+
 std::string Sysfs::resolved(const std::string &path) const {
   std::error_code error;
   fs::path real = fs::canonical(root + path, error);

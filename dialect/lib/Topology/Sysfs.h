@@ -3,6 +3,7 @@
 #define NCCLX_LIB_TOPOLOGY_SYSFS_H
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,14 @@ public:
   /// The ports of all verbs devices, by name.
   [[nodiscard]] std::vector<Port> verbsPorts() const;
 
+  /// Names in a folder, sorted; empty if it cannot be read.
+  [[nodiscard]] std::vector<std::string> list(const std::string &folder) const;
+  /// Of a file of lines "name number"; other lines are skipped.
+  [[nodiscard]] std::map<std::string, uint64_t> properties(const std::string &path) const;
+
 private:
   /// The first line of a file, trimmed; "" if it cannot be read.
   [[nodiscard]] std::string line(const std::string &path) const;
-  [[nodiscard]] std::vector<std::string> list(const std::string &folder) const;
   [[nodiscard]] std::string resolved(const std::string &path) const;
 
   std::string root;

@@ -47,6 +47,10 @@ llvm::StringRef topology::name(LinkKind kind) {
     return "nic";
   case LinkKind::net:
     return "net";
+  case LinkKind::c2c:
+    return "c2c";
+  case LinkKind::die:
+    return "die";
   case LinkKind::tcp:
     return "tcp";
   }
@@ -94,8 +98,9 @@ std::optional<NodeKind> topology::parseNodeKind(llvm::StringRef text) {
 }
 
 std::optional<LinkKind> topology::parseLinkKind(llvm::StringRef text) {
-  for (LinkKind kind : {LinkKind::nvlink, LinkKind::xgmi, LinkKind::pci, LinkKind::cpu,
-                        LinkKind::shm, LinkKind::nic, LinkKind::net, LinkKind::tcp})
+  for (LinkKind kind :
+       {LinkKind::nvlink, LinkKind::xgmi, LinkKind::pci, LinkKind::cpu, LinkKind::shm,
+        LinkKind::nic, LinkKind::net, LinkKind::tcp, LinkKind::c2c, LinkKind::die})
     if (name(kind) == text)
       return kind;
   return std::nullopt;

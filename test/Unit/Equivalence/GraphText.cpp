@@ -169,6 +169,25 @@ Tensor GraphText::allToAllV(const Tensor &in, int64_t dim, const std::vector<Sha
   return t;
 }
 
+Tensor GraphText::sizes(int64_t n, int64_t most, const std::string &element) {
+  Tensor any = argument({n}, element), out = empty({n}, element);
+  return op("linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], "
+            "iterator_types = [\"parallel\"]} ins(" +
+                any.name + " : " + any.type() + ") outs(" + out.name + " : " + out.type() +
+                ") {\n  ^bb0(%in: " + element + ", %out: " + element +
+                "):\n    %n = arith.constant " + std::to_string(most + 1) + " : " + element +
+                "\n    %s = arith.remui %in, %n : " + element +
+                "\n    linalg.yield %s : " + element + "\n  } -> " + out.type(),
+            {n}, element);
+}
+
+Tensor GraphText::allToAllSized(const Tensor &in, int64_t dim, const Tensor &sizes,
+                                const Axes &axes) {
+  return collective("all_to_all_v",
+                    "dim " + std::to_string(dim) + " sizes " + sizes.name + " : " + sizes.type(),
+                    in, in.shape, axes);
+}
+
 Tensor GraphText::allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes) {
   Shape out = in.shape;
   out[dim] = extent;

@@ -64,6 +64,10 @@ public:
   /// Rows from each member to each: counts[i][j].
   Tensor allToAllV(const Tensor &in, int64_t dim, const std::vector<Shape> &counts,
                    const Axes &axes);
+  /// A number from 0 to `most` for each of n members, other ones in each run.
+  Tensor sizes(int64_t n, int64_t most, const std::string &element);
+  /// Rows to each member: as many as `sizes` say.
+  Tensor allToAllSized(const Tensor &in, int64_t dim, const Tensor &sizes, const Axes &axes);
   // The root is a member's number.
   Tensor broadcast(const Tensor &in, int64_t root, const Axes &axes);
   Tensor reduce(const Tensor &in, int64_t root, const std::string &reduction, const Axes &axes);

@@ -101,6 +101,42 @@ TEST(KnownCases, AllToAllCounts) {
   expectEqual(g, {.runs = 2, .adversarial = 0});
 }
 
+// Counts that only the run tells: of every width, along each dimension and several axes, none at
+// all, in flight, on views, and one tensor of sizes for two exchanges that is written again.
+TEST(KnownCases, AllToAllSizesAtRunTime) {
+  GraphText g({{"y", 2}, {"x", 3}});
+  for (auto [element, number] : {std::pair("i8", "i64"), {"bf16", "i32"}, {"f64", "i64"}}) {
+    Tensor along = g.sizes(3, 7, number);
+    g.result(g.allToAllSized(g.argument({21, 5}, element), 0, along, {"x"}));
+    g.async = true;
+    Tensor future = g.allToAllSized(g.argument({2, 21, 2}, element), 1, along, {"x"});
+    Tensor changed = g.elementwise("add", along, along, along);
+    g.result(g.allToAll(changed, 0, 0, {"x"}));
+    g.result(g.await(future));
+    Tensor both = g.slice(g.sizes(9, 4, number), 0, 2, 6);
+    g.result(g.allToAllSized(g.argument({3, 24}, element), 1, both, {"y", "x"}));
+    g.into = g.slice(g.argument({12, 4}, element, /*mayChange=*/true), 0, 3, 8);
+    g.result(g.allToAllSized(g.argument({8, 4}, element), 0, g.sizes(2, 4, number), {"y"}));
+  }
+  g.result(g.allToAllSized(g.argument({3, 4}, "f32"), 0, g.sizes(3, 0, "i32"), {"x"}));
+  g.result(g.allToAllSized(g.argument({0, 4}, "f32"), 0, g.sizes(3, 0, "i32"), {"x"}));
+  g.result(g.allToAllSized(g.argument({24'000}, "i64"), 0, g.sizes(3, 8000, "i32"), {"x"}));
+  expectEqual(g, {.runs = 4, .adversarial = 2});
+  expectEqual(g, {.runs = 2, .adversarial = 0, .cpp = true}, {"tcp"});
+}
+
+// What the runtime does then is Named.ASizeOutOfRangeEndsTheJob.
+TEST(KnownCases, TheReferenceRefusesASizeAboveTheMaximum) {
+  GraphText g({{"x", 3}});
+  // Member 1 has them, the others zeros.
+  Tensor many = g.op("arith.constant dense<[2, 3, 0]> : tensor<3xi64>", {3}, "i64");
+  Tensor own = g.permute(many, "pairs [0 -> 1]", {"x"});
+  g.result(g.allToAllSized(g.argument({6}, "f32"), 0, own, {"x"}));
+  std::string wrong = check(g, "shm", {.runs = 1, .adversarial = 0});
+  EXPECT_NE(wrong.find("member 1 sends 3 rows to member 1, expected 0 to 2"), std::string::npos)
+      << wrong;
+}
+
 TEST(KnownCases, BroadcastCountsOffsetsAndRoots) {
   GraphText g({{"x", 3}});
   for (int64_t root = 0; root < 3; ++root)

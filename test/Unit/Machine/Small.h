@@ -5,6 +5,7 @@
 #include "ncclx/Machine/Schedule.h"
 
 #include <functional>
+#include <map>
 
 namespace mlir::ctran::machine {
 
@@ -13,6 +14,7 @@ class Small : public Schedule {
 public:
   std::vector<Op> ops;
   std::vector<std::vector<size_t>> after;
+  std::map<size_t, size_t> sizeOf; ///< of a copy: the count that says how much it moves
   /// Which ops a rank has (all, when empty); makes the program asymmetric.
   std::function<bool(int64_t rank, size_t op)> has;
 
@@ -49,6 +51,8 @@ public:
         op.token = tokens[i];
         for (size_t j : s.after[i])
           op.after.push_back(tokens[j]);
+        if (auto size = s.sizeOf.find(i); size != s.sizeOf.end())
+          op.size = tokens[size->second];
         ++i;
         return Result::Op;
       }

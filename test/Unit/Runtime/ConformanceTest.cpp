@@ -148,6 +148,30 @@ TEST_P(Conformance, AllGatherOverManyRuns) {
   });
 }
 
+TEST_P(Conformance, SizesAreReadWhereTheyStand) {
+  each(job(), [&](Rank &me) {
+    PlanSpec spec;
+    spec.windows = {{"sizes", 24, 2, ncclxrtRoleInput}};
+    me.prepare(spec);
+    for (int run = 0; run < 2; ++run) {
+      int64_t wide = INT64_MAX - run;
+      int32_t narrow = 7 + run;
+      memcpy(me.buffer(0, run) + 8, &wide, 8);
+      memcpy(me.buffer(0, run) + 20, &narrow, 4);
+      int64_t found[3] = {};
+      me.run([&](int64_t exec) {
+        int32_t s = ncclxrt_count(0, exec, 0, host, 0, 8, 8, INT64_MAX);
+        found[0] = ncclxrt_size(exec);
+        s = ncclxrt_count(s, exec, 0, host, 0, 20, 4, 8);
+        found[1] = ncclxrt_size(exec);
+        found[2] = ncclxrt_count(5, exec, 0, host, 0, 8, 8, 1); // a status passes through
+        return s;
+      });
+      check(found[0] == wide && found[1] == narrow && found[2] == 5, "run " + std::to_string(run));
+    }
+  });
+}
+
 TEST_P(Conformance, RingReduceScatter) {
   // Each step reduces what came with the own part, and sends it on: f32, odd sizes.
   const int64_t elements = 517;

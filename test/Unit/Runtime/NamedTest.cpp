@@ -87,6 +87,37 @@ TEST(Named, AHostErrorMidScheduleEndsTheJob) {
   }
 }
 
+// A size that one rank reads above the maximum is the error of all, who would wait for ever.
+TEST(Named, ASizeOutOfRangeEndsTheJob) {
+  for (const char *transport : transports)
+    for (int64_t size : {int64_t(-1), int64_t(9)}) {
+      Job job;
+      job.transport = transport;
+      job.nranks = 3;
+      expectOk(run(job, [&](const LaunchedRank &launched) {
+        Rank me(launched.config());
+        PlanSpec spec = barrierSpec(3);
+        spec.windows = {{"sizes", 8, 1, ncclxrtRoleInput}};
+        me.prepare(spec);
+        int64_t own = me.rank == 1 ? size : 8;
+        memcpy(me.buffer(0), &own, 8);
+        int64_t read = 0;
+        ncclxrtResult_t result = me.tryRun([&](int64_t exec) {
+          int32_t s = ncclxrt_count(barrier(exec, 3), exec, 5, host, 0, 0, 8, 8);
+          read = ncclxrt_size(exec);
+          return ncclxrt_wait(s, exec, 6, host, 0, 0, 1, 99);
+        });
+        check(result == (me.rank == 1 ? ncclxrtInvalidArgument : ncclxrtAborted), "result");
+        check(me.rank != 1 || read == 0, "a size out of range is given out");
+        std::string expected =
+            "the size at byte 0 of window 'sizes' is " + std::to_string(size) + ", expected 0 to 8";
+        check(me.error().find(expected) != std::string::npos &&
+                  me.error().find("rank 1") != std::string::npos,
+              me.error());
+      }));
+    }
+}
+
 // After an abort every call returns at once, and the sentence stays the first one.
 TEST(Named, CallsAfterAnAbortReturnFast) {
   for (const char *transport : transports) {

@@ -132,12 +132,12 @@ TEST(NcclXml, PortSpeedInTheWrongUnit) {
 
 TEST(NcclXml, UnknownElementsAreWarnedOfAndKept) {
   ReadResult result = readTopology(
-      systemOf(gpuElement(0, "<c2c bw=\"1\"/>") + "<fpga size=\"3\"><slot/></fpga>"), "t");
+      systemOf(gpuElement(0, "<optic bw=\"1\"/>") + "<fpga size=\"3\"><slot/></fpga>"), "t");
   ASSERT_TRUE(result.topology.has_value());
   EXPECT_EQ(rules(result), (Rules{"unknown-element", "unknown-element", "no-scale-up-links"}));
   EXPECT_EQ(result.diagnostics[1].path, "system/cpu[0]/fpga");
   EXPECT_EQ(result.diagnostics[1].line, 5u);
-  const std::vector<Extra> kept = {{"system/cpu[0]/pci[0000:10:00.0]/gpu/c2c", "<c2c bw=\"1\"/>"},
+  const std::vector<Extra> kept = {{"system/cpu[0]/pci[0000:10:00.0]/gpu/optic", "<optic bw=\"1\"/>"},
                                    {"system/cpu[0]/fpga", "<fpga size=\"3\"><slot/></fpga>"}};
   EXPECT_EQ(result.topology->extras, kept);
   ReadResult again = readTopology(writeJson(*result.topology), "t");

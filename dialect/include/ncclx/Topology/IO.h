@@ -15,7 +15,7 @@ struct ReadResult {
   std::string format;
 };
 
-/// Reads a file by its content, whatever its name: JSON of this project, or NCCL's or RCCL's
+/// Reads a file ("-": standard input) by its content, whatever its name: JSON of this project, or NCCL's or RCCL's
 /// `<system>` XML. Never throws, never aborts; what can go on goes on.
 ReadResult readTopologyFile(llvm::StringRef path);
 /// The same of text in memory. `name` becomes the topology's name where the text gives none.
@@ -41,8 +41,8 @@ struct DiscoverOptions {
   /// NVIDIA's management library, loaded by this name if `ranks` is 0.
   std::string nvml = "libnvidia-ml.so.1";
 };
-/// This machine. Its GPUs are the ranks where NVML finds any and `ranks` is 0: with their NVLinks,
-/// PCI trees and verbs ports. Else processes that share cores, and the memories of its NUMA nodes.
+/// This machine. Its GPUs are the ranks where NVML or AMD's kernel driver finds any and `ranks` is 0:
+/// with their NVLinks or xGMI links, PCI trees and verbs ports. Else processes that share cores, and the memories of its NUMA nodes.
 ReadResult discoverThisMachine(const DiscoverOptions &options);
 
 } // namespace mlir::ncclx::topology

@@ -24,6 +24,9 @@ const KnownGpu *findGpu(llvm::StringRef modelName);
 /// The most common of an architecture ("sm_90" -> H100-SXM): an assumption to be reported. Null if
 /// unknown.
 const KnownGpu *guessGpu(llvm::StringRef arch);
+/// NVLink or xGMI of a GPU that is not in the table, by the generation of its architecture, as NCCL
+/// and RCCL do: an assumption to be reported.
+Rates assumedLinkRates(LinkKind kind, llvm::StringRef arch);
 
 /// Assumed latency of one link, in nanoseconds (see Constants.cpp).
 Rational defaultLatencyNs(LinkKind kind);

@@ -104,7 +104,18 @@ struct Node {
   unsigned line = 0;        ///< where it was read
 };
 
-enum class LinkKind { nvlink, xgmi, pci, cpu, shm, nic, net, tcp };
+enum class LinkKind {
+  nvlink,
+  xgmi,
+  die, ///< between the halves of a GPU that is split in two ranks
+  shm,
+  pci,
+  cpu, ///< between sockets
+  c2c, ///< a GPU and its own CPU, coherent (NVLink-C2C)
+  nic,
+  net,
+  tcp,
+};
 
 /// A directed link. A full-duplex wire is two.
 struct Link {

@@ -5,10 +5,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mlir::ctran::machine {
 
 static constexpr double never = std::numeric_limits<double>::infinity();
+
+Fluid::Fluid(const CostModel &model) {
+  for (unsigned r = 0, e = model.numResources(); r < e; ++r)
+    capacity.push_back(model.capacity(r));
+  used.resize(capacity.size());
+  weight.resize(capacity.size());
+  usersOf.resize(capacity.size());
+}
 
 void Fluid::move(double now) {
   for (Flow &flow : flows)
@@ -21,56 +30,91 @@ void Fluid::add(int64_t id, const Cost &cost, double now) {
     at = now;
   else
     move(now);
-  flows.push_back({id, cost.work, 0, cost.maxRate, cost.uses});
+  flows.push_back({id, cost.work, 0, cost.maxRate, cost.uses, true});
+  std::erase_if(flows.back().uses,
+                [&](const ResourceUse &use) { return use.resource >= capacity.size(); });
   stale = true;
 }
 
+/// The flows that share a resource, at first or through others, with one that has come or gone.
+std::vector<size_t> Fluid::changed() {
+  std::vector<bool> found(flows.size(), false);
+  std::vector<size_t> list;
+  for (std::vector<size_t> &users : usersOf)
+    users.clear();
+  auto touch = [&](size_t i) {
+    if (found[i])
+      return;
+    found[i] = true;
+    list.push_back(i);
+  };
+  for (size_t i = 0; i < flows.size(); ++i) {
+    for (const ResourceUse &use : flows[i].uses)
+      usersOf[use.resource].push_back(i);
+    if (flows[i].fresh)
+      touch(i);
+    flows[i].fresh = false;
+  }
+  auto touchUsers = [&](unsigned resource) {
+    for (size_t user : std::exchange(usersOf[resource], {}))
+      touch(user);
+  };
+  for (unsigned resource : left)
+    touchUsers(resource);
+  left.clear();
+  for (size_t next = 0; next < list.size(); ++next)
+    for (const ResourceUse &use : flows[list[next]].uses)
+      touchUsers(use.resource);
+  // In the order in which they came, so that sums do not depend on what else has changed.
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
 /// Progressive filling: all rates rise together; a flow stops at its own limit, or when a resource
-/// that it uses is full.
+/// that it uses is full. The rates of what shares nothing with a change stay.
 void Fluid::share() {
   stale = false;
-  used.assign(model.numResources(), 0);
-  std::vector<size_t> rising(flows.size());
-  for (size_t i = 0; i < flows.size(); ++i)
-    rising[i] = i;
+  std::vector<size_t> rising = changed(), still;
+  std::vector<unsigned> touched;
+  for (size_t i : rising)
+    for (const ResourceUse &use : flows[i].uses)
+      touched.push_back(use.resource);
+  std::sort(touched.begin(), touched.end());
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  for (unsigned r : touched)
+    used[r] = 0;
   while (!rising.empty()) {
-    weight.assign(model.numResources(), 0);
+    for (unsigned r : touched)
+      weight[r] = 0;
     double level = never;
     for (size_t i : rising) {
       level = std::min(level, flows[i].maxRate);
       for (const ResourceUse &use : flows[i].uses)
-        if (use.resource < weight.size())
-          weight[use.resource] += use.weight;
+        weight[use.resource] += use.weight;
     }
-    for (size_t r = 0; r < weight.size(); ++r)
+    for (unsigned r : touched)
       if (weight[r] > 0)
-        level = std::min(level, std::max(0.0, model.capacity(static_cast<unsigned>(r)) - used[r]) /
-                                    weight[r]);
-    std::vector<size_t> still;
+        level = std::min(level, std::max(0.0, capacity[r] - used[r]) / weight[r]);
+    still.clear();
+    std::vector<size_t> stopped;
     for (size_t i : rising) {
       bool stops = flows[i].maxRate <= level;
       for (const ResourceUse &use : flows[i].uses)
-        if (use.resource < weight.size() && use.weight > 0) {
-          double capacity = model.capacity(use.resource);
-          double full = (capacity - used[use.resource]) / weight[use.resource];
-          stops |= full <= level * (1 + 1e-12);
-        }
+        if (use.weight > 0)
+          stops |= (capacity[use.resource] - used[use.resource]) / weight[use.resource] <=
+                   level * (1 + 1e-12);
       if (!stops && level < never) {
         still.push_back(i);
         continue;
       }
       flows[i].rate = level;
+      stopped.push_back(i);
     }
     // Freeze only now: `used` may not change while the stops are found.
-    std::vector<bool> rises(flows.size(), false);
-    for (size_t i : still)
-      rises[i] = true;
-    for (size_t i : rising)
-      if (!rises[i])
-        for (const ResourceUse &use : flows[i].uses)
-          if (use.resource < used.size())
-            used[use.resource] += use.weight * flows[i].rate;
-    rising = std::move(still);
+    for (size_t i : stopped)
+      for (const ResourceUse &use : flows[i].uses)
+        used[use.resource] += use.weight * flows[i].rate;
+    std::swap(rising, still);
   }
 }
 
@@ -99,8 +143,11 @@ std::vector<int64_t> Fluid::advance(double now) {
     // What would end within the resolution of the clock has ended.
     double end = flow.rate > 0 ? at + flow.left / flow.rate : never;
     bool over = flow.left <= 0 || end <= now * (1 + 1e-12);
-    if (over)
+    if (over) {
       ended.push_back(flow.id);
+      for (const ResourceUse &use : flow.uses)
+        left.push_back(use.resource);
+    }
     return over;
   });
   move(now);

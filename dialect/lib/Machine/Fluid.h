@@ -8,7 +8,7 @@ namespace mlir::ctran::machine {
 
 class Fluid {
 public:
-  explicit Fluid(const CostModel &model) : model(model) {}
+  explicit Fluid(const CostModel &model);
 
   void add(int64_t id, const Cost &cost, double now);
   /// When the next flow ends; infinity when none does.
@@ -23,13 +23,18 @@ private:
     int64_t id;
     double left, rate, maxRate;
     std::vector<ResourceUse> uses;
+    bool fresh; ///< has no rate yet
   };
   void move(double now);
+  std::vector<size_t> changed();
   void share();
 
-  const CostModel &model;
   std::vector<Flow> flows;
-  std::vector<double> used, weight; ///< per resource, scratch
+  std::vector<unsigned> left; ///< resources of flows that have ended since rates were shared
+  std::vector<double> capacity;
+  // Per resource, scratch.
+  std::vector<double> used, weight;
+  std::vector<std::vector<size_t>> usersOf;
   double at = 0;
   bool stale = false;
 };

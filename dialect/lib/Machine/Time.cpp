@@ -349,7 +349,8 @@ TimeResult Simulator::run() {
     poll(lane);
   while (true) {
     double next = events.empty() ? std::numeric_limits<double>::infinity() : events.top().time;
-    double flow = fluid.nextEnd(now);
+    // Rates are shared once for all that happens at one time.
+    double flow = next <= now ? std::numeric_limits<double>::infinity() : fluid.nextEnd(now);
     if (flow <= next && flow < std::numeric_limits<double>::infinity()) {
       now = std::max(now, flow);
       for (int64_t i : fluid.advance(now))

@@ -323,6 +323,19 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
   return Packer(resources, group, inward).run(maxShares);
 }
 
+TreePacker::TreePacker(const Topology &topology, Rate rate)
+    : ranks(topology.numRanks()), lanes(1), resources(topology, rate) {
+  std::map<unsigned, std::set<std::string>> neighbours;
+  for (const Link &link : topology.links) {
+    const Node &to = topology.nodes[link.to];
+    if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi)
+      neighbours[link.from].insert(to.bundle.empty() ? to.name : to.bundle);
+  }
+  for (unsigned rank = 0; rank < ranks; ++rank)
+    if (topology.rankNode(rank).kind == NodeKind::gpu)
+      lanes = std::max({lanes, 2u, unsigned(neighbours[topology.ranks[rank]].size())});
+}
+
 const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, bool inward) {
   auto [it, isNew] = known.try_emplace({group.vec(), inward});
   if (isNew)

@@ -41,14 +41,17 @@ constexpr unsigned maxTreeMembers = 64;
 /// Packings of one topology, each made once. Belongs to one thread; the topology outlives it.
 class TreePacker {
 public:
-  TreePacker(const Topology &topology, Rate rate)
-      : ranks(topology.numRanks()), resources(topology, rate) {}
+  TreePacker(const Topology &topology, Rate rate);
   unsigned numRanks() const { return ranks; }
+  /// Copies that one rank has to start at once to fill its links: one for each neighbour, and
+  /// another where there is one alone, which is started while that moves. One for a process, which
+  /// copies by itself.
+  unsigned copyLanes() const { return lanes; }
   /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);
 
 private:
-  unsigned ranks;
+  unsigned ranks, lanes;
   ResourceModel resources;
   std::map<std::pair<std::vector<unsigned>, bool>, std::optional<TreePacking>> known;
 };

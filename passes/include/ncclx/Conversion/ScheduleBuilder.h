@@ -17,6 +17,9 @@
 
 namespace mlir::ctran {
 
+/// Lanes that one collective may take.
+constexpr int64_t lanesOfOne = 1 << 16;
+
 /// How bytes reach a peer, and which lanes carry the ops of one collective.
 struct Carrier {
   /// Peers' memory is reached by load and store: copies run on a `ce` lane, which completes in
@@ -26,6 +29,8 @@ struct Carrier {
   int64_t index = 0;
   /// All on the sm lane of one kernel; what `arrivals` tell of travels as packets.
   bool oneKernel = false;
+  /// Lanes that copies to different peers of one collective take in turn.
+  int64_t lanes = 1;
 };
 
 /// How a `reduce` combines its operands; `scale` and `divide` as the op has them.
@@ -156,6 +161,12 @@ public:
   /// The same for every other member of the group along `axes`: body(its coordinates, token).
   Value forEachPeer(ArrayRef<unsigned> axes, Value token,
                     llvm::function_ref<Value(const Point &peer, Value token)> body);
+  /// The same, the peers in turn on each of `carrier.lanes` lanes; one token for each lane.
+  SmallVector<Value>
+  forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
+                    llvm::function_ref<Value(const Point &peer, Value token)> body);
+  /// What `body` writes stands on the lanes of that number.
+  Value onLane(int64_t number, llvm::function_ref<Value()> body);
 
 private:
   Value laneIndex(LaneRef lane);

@@ -52,22 +52,25 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
   e.told = s.forEachPeer(axes, outFree.front(), [&](const Point &peer, Value) {
     return s.ready(s.slot(s.at(rtr, peer), ownPoint(s, axes)), outFree, "ready");
   });
-  e.sent.push_back(s.forEachPeer(axes, inReady.front(), [&](const Point &peer, Value) {
+  // Nothing orders copies to different peers, so they may be under way together.
+  e.sent = s.forEachPeerInTurn(axes, inReady.front(), [&](const Point &peer, Value) {
     SmallVector<Value> after(inReady);
     after.push_back(
         s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
     Value size = sizeFor(peer, after);
     return s.put(boxes.source(peer, size), boxes.dest(s.at(boxes.out, peer), size),
                  s.slot(s.at(data, peer), ownPoint(s, axes)), after, "put");
-  }));
+  });
   // The own piece last, as no peer waits for it. It raises a slot like any other, so that whoever
   // waits for a piece need not know whose it is.
   if (boxes.keepsOwn) {
     SmallVector<Value> after = joined(inReady, outFree);
     Value size = sizeFor(Point(), after);
-    Value kept = s.copy(boxes.source(Point(), size), boxes.dest(boxes.out, size), Value(), after,
-                        s.controlLane(), "keep own");
-    e.sent.push_back(s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own"));
+    e.sent.push_back(s.onLane(s.carrier.lanes > 1 ? s.carrier.lanes : 0, [&] {
+      Value kept = s.copy(boxes.source(Point(), size), boxes.dest(boxes.out, size), Value(), after,
+                          s.controlLane(), "keep own");
+      return s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own");
+    }));
   }
   return e;
 }

@@ -426,6 +426,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   }
   s->spec.outFree = freeTokens(s->outRoot);
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
+  if (trees && loadStore && !oneKernel)
+    carrier.lanes = trees->copyLanes();
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;

@@ -3,6 +3,7 @@
 #include "ncclx/CTran/Access.h"
 
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::ctran;
@@ -341,22 +342,55 @@ Value ScheduleBuilder::branch(Value condition, llvm::function_ref<Value()> then,
   return branch.getResult(0);
 }
 
+Value ScheduleBuilder::onLane(int64_t number, llvm::function_ref<Value()> body) {
+  llvm::SaveAndRestore<int64_t> index(carrier.index);
+  if (number)
+    carrier.index = (carrier.index + 1) * lanesOfOne + number;
+  return body();
+}
+
 // The members other than this one, each once: those that differ on axes[i] and perhaps on later
 // axes, for each i.
+SmallVector<Value>
+ScheduleBuilder::forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
+                                   llvm::function_ref<Value(const Point &, Value)> body) {
+  // Those of the lane `turn`: each place in turn on the last axis. A loop for each lane, so that
+  // the text does not depend on what is left over.
+  auto peersOf = [&](int64_t turn, Value token) {
+    for (size_t lead = 0; lead < axes.size(); ++lead) {
+      Point point;
+      auto nest = [&](auto &&self, size_t at, Value tok) -> Value {
+        if (at == axes.size())
+          return body(point, tok);
+        unsigned axis = axes[at];
+        int64_t step = at + 1 == axes.size() ? carrier.lanes : 1;
+        int64_t first = (at == lead ? 1 : 0) + (step == 1 ? 0 : turn);
+        int64_t count = std::max<int64_t>(0, size(axis) - first + step - 1) / step;
+        auto once = [&](Value d, Value inner) {
+          point[axis] = shift(own(axis), d);
+          return self(self, at + 1, inner);
+        };
+        if (step == 1)
+          return loop(first, size(axis), tok, once);
+        return loop(0, count, tok, [&](Value round, Value inner) {
+          return once(add(mul(round, step), first), inner);
+        });
+      };
+      token = nest(nest, lead, token);
+    }
+    return token;
+  };
+  SmallVector<Value> tokens;
+  for (int64_t turn = 0; turn < carrier.lanes; ++turn) {
+    Value done = onLane(turn, [&] { return peersOf(turn, token); });
+    if (tokens.empty() || done != token)
+      tokens.push_back(done);
+  }
+  return tokens;
+}
+
 Value ScheduleBuilder::forEachPeer(ArrayRef<unsigned> axes, Value token,
                                    llvm::function_ref<Value(const Point &, Value)> body) {
-  for (size_t lead = 0; lead < axes.size(); ++lead) {
-    Point point;
-    auto nest = [&](auto &&self, size_t at, Value tok) -> Value {
-      if (at == axes.size())
-        return body(point, tok);
-      unsigned axis = axes[at];
-      return loop(at == lead ? 1 : 0, size(axis), tok, [&](Value d, Value inner) {
-        point[axis] = shift(own(axis), d);
-        return self(self, at + 1, inner);
-      });
-    };
-    token = nest(nest, lead, token);
-  }
-  return token;
+  llvm::SaveAndRestore<int64_t> one(carrier.lanes, 1);
+  return forEachPeerInTurn(axes, token, body).front();
 }

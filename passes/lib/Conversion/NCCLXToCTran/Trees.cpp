@@ -28,8 +28,6 @@ namespace {
 /// Steps in a row take turns on so many lanes, so that a link is busy while the next copy is
 /// started. Each has slots and scratch memory of its own: a round is a step on each.
 constexpr int64_t kLanes = 2;
-/// Lanes that one collective may take.
-constexpr int64_t kLanesOfOne = 1 << 16;
 /// Puts of one phase, on all ranks together: what is simulated and proved in about a second.
 constexpr int64_t kMostPuts = 16384;
 /// Seconds that a step takes besides moving bytes: start of a copy, signal, wait (LaneCosts::gpu).
@@ -84,7 +82,7 @@ private:
   /// `s` on another of the lanes of this collective.
   ScheduleBuilder on(int64_t number) {
     ScheduleBuilder other = s;
-    other.carrier.index = (s.carrier.index + 1) * kLanesOfOne + number;
+    other.carrier.index = (s.carrier.index + 1) * lanesOfOne + number;
     return other;
   }
 };
@@ -341,7 +339,7 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
     Value start = s.source(mine, c.name, own, {}, c.inReady);
     // Not on the lane whose signals peers wait for.
     ScheduleBuilder keeper = s;
-    keeper.carrier.index = (s.carrier.index + 2) * kLanesOfOne - 1;
+    keeper.carrier.index = (s.carrier.index + 2) * lanesOfOne - 1;
     Value kept = s.copy(mine, s.range(out, own), Value(), joined(start, c.outFree),
                         keeper.controlLane(), "keep own");
     TreePhase phase(s, c, first, steps, "");

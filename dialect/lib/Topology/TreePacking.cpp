@@ -325,6 +325,13 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
     : ranks(topology.numRanks()), lanes(1), resources(topology, rate) {
+  // A copy that has no route is timed as if it cost nothing, which only its lane then hides.
+  if (ranks > maxTreeMembers)
+    return;
+  for (unsigned from = 0; from < ranks; ++from)
+    for (unsigned to = 0; to < ranks; ++to)
+      if (!resources.route(from, to))
+        return;
   std::map<unsigned, std::set<std::string>> neighbours;
   for (const Link &link : topology.links) {
     const Node &to = topology.nodes[link.to];

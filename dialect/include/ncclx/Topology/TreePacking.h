@@ -45,7 +45,7 @@ public:
   unsigned numRanks() const { return ranks; }
   /// Copies that one rank has to start at once to fill its links: one for each neighbour, and
   /// another where there is one alone, which is started while that moves. One for a process, which
-  /// copies by itself.
+  /// copies by itself, where a pair has no route, and above maxTreeMembers ranks.
   unsigned copyLanes() const { return lanes; }
   /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);

@@ -146,8 +146,16 @@ Status Comm::init() {
 }
 
 Status Comm::leave() {
-  if (failure() != ncclxrtSuccess)
-    return {}; // said already
+  if (failure() != ncclxrtSuccess) {
+    bool told = [&] {
+      std::lock_guard lock(mutex);
+      return localFailure || placed;
+    }();
+    if (told)
+      return {};
+    addPlace(fmt::format("rank {}, about to leave", config.rank)); // it came since the last call
+    return failureStatus();
+  }
   place.phase = RankState::Meeting;
   if (Status s = link->drain(); !s.ok()) {
     fail(s);

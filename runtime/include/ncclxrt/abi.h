@@ -173,7 +173,8 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommInit(const ncclxrtCommConfig_t *config
                                                ncclxrtComm_t *comm);
 
 /** Leaves the job. Collective: waits until every rank leaves, or for the deadline, which is then
- *  the error. Does not wait in a job that has failed. Refused while plans of the communicator are
+ *  the error. Does not wait in a job that has failed, and returns that error if no call of this rank
+ *  has. Refused while plans of the communicator are
  *  not destroyed; frees it otherwise, whatever the result. NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommDestroy(ncclxrtComm_t comm);
 

@@ -1,5 +1,5 @@
-"""Compiles each public header by itself: check_headers.py SOURCE BUILD COMPILER LLVM_INCLUDE plain|all.
-`plain`: the headers that include no MLIR. Prints what does not compile; exit code 1 if anything."""
+"""Compiles each public header by itself: check_headers.py SOURCE BUILD COMPILER LLVM_INCLUDE plain|mlir.
+`plain`: the headers that include no MLIR; `mlir`: the others. Prints what does not compile; exit code 1 if anything."""
 import concurrent.futures
 import os
 import subprocess
@@ -22,7 +22,7 @@ headers = []
 for room in rooms:
     for folder, _, names in os.walk(os.path.join(source, room, "include")):
         headers += [os.path.join(folder, n) for n in names if n.endswith(".h")]
-headers = sorted(h for h in headers if which == "all" or plain(h))
+headers = sorted(h for h in headers if plain(h) == (which == "plain"))
 
 
 def compile_alone(header):

@@ -166,10 +166,14 @@ LogicalResult Compilation::choose() {
     collective.root = getRoot(op).value_or(0);
     auto [it, isNew] = times.try_emplace(timingKey(op));
     if (isNew) {
-      FailureOr<double> seconds = timeAlone(op, op.getAlgorithm(), target);
-      if (failed(seconds))
+      FailureOr<AloneTime> time = timeAlone(op, op.getAlgorithm(), target);
+      if (failed(time))
         return WalkResult::interrupt();
-      it->second = *seconds;
+      if (!time->cannot.empty()) {
+        op->emitOpError("has a schedule that the target cannot carry: ") << time->cannot;
+        return WalkResult::interrupt();
+      }
+      it->second = time->seconds;
     }
     collective.aloneSeconds = it->second;
     graphCollectives.push_back(collective);

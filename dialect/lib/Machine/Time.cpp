@@ -165,6 +165,13 @@ bool Simulator::load() {
         default:
           break; // the proof's own words take no time
         }
+        if (auto apart = instance.cost.apart) {
+          result.apart = true;
+          result.message = fmt::format("it moves something from rank {} to rank {}, and nothing "
+                                       "leads there",
+                                       apart->first, apart->second);
+          return false;
+        }
         issued += model.issue(q);
         instance.issued = issued;
         size_t lane = 0;

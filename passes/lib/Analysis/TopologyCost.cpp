@@ -30,13 +30,6 @@ TopologyCost::TopologyCost(const topology::Topology &topology, topology::Rate ra
 unsigned TopologyCost::numResources() const { return capacities.size(); }
 double TopologyCost::capacity(unsigned resource) const { return capacities[resource]; }
 
-double TopologyCost::latency(int64_t from, int64_t to) const {
-  if (from == to)
-    return 0;
-  std::optional<topology::Rational> ns = model.latencyNs(from, to);
-  return ns ? ns->toDouble() * 1e-9 : 0;
-}
-
 Cost TopologyCost::copy(const OpCostQuery &query) const {
   Cost cost;
   cost.before = costs.copy;
@@ -47,8 +40,11 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
     int64_t source = query.reads.empty() ? query.rank : query.reads.front().rank;
     bytes += double(write.bytes);
     std::optional<topology::Route> route = model.route(source, write.rank);
-    if (!route)
+    if (!route) {
+      if (write.bytes > 0)
+        cost.apart = {source, write.rank};
       continue;
+    }
     cost.landing = std::max(cost.landing, route->latencyNs.toDouble() * 1e-9);
     if (!route->cap.isZero())
       slowest += double(write.bytes) / route->cap.toDouble();
@@ -136,8 +132,14 @@ Cost TopologyCost::compute(const OpCostQuery &query) const {
 Cost TopologyCost::signal(const OpCostQuery &query) const {
   Cost cost;
   cost.before = costs.signal;
+  if (query.signalled >= 0 && query.signalled != query.rank) {
+    if (auto ns = model.latencyNs(query.rank, query.signalled))
+      cost.landing = ns->toDouble() * 1e-9;
+    else
+      cost.apart = {query.rank, query.signalled};
+  }
   if (query.signalled >= 0)
-    cost.landing = latency(query.rank, query.signalled) + costs.handover;
+    cost.landing += costs.handover;
   return cost;
 }
 

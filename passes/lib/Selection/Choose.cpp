@@ -64,13 +64,17 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
     } else if (candidate.algorithm == Algorithm::Trees && !hasTrees(op, target)) {
       candidate.refused = target.trees ? "no trees reach every member" : "trees are not considered";
     } else {
-      FailureOr<double> seconds = timeAlone(op, candidate.algorithm, target, bytes);
-      if (failed(seconds))
+      FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes);
+      if (failed(time))
         return failure();
-      candidate.seconds = *seconds;
-      if (!fastest || *seconds < best) {
-        fastest = candidate.algorithm;
-        best = *seconds;
+      if (!time->cannot.empty()) {
+        candidate.refused = time->cannot;
+      } else {
+        candidate.seconds = time->seconds;
+        if (!fastest || time->seconds < best) {
+          fastest = candidate.algorithm;
+          best = time->seconds;
+        }
       }
     }
     choice.candidates.push_back(std::move(candidate));

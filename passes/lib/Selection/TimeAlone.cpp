@@ -88,10 +88,10 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
   return module;
 }
 
-FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op,
-                                         std::optional<Algorithm> algorithm,
-                                         const SelectionTarget &target,
-                                         std::optional<int64_t> bytes) {
+FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
+                                            std::optional<Algorithm> algorithm,
+                                            const SelectionTarget &target,
+                                            std::optional<int64_t> bytes) {
   if (!op.getInputType().hasStaticShape() || !op.getOutputType().hasStaticShape())
     return op->emitOpError("has a dynamic shape; its time depends on sizes known at run time");
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -114,7 +114,9 @@ FailureOr<double> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   ctran::machine::TimeOptions timeOptions;
   timeOptions.keepOps = false;
   ctran::machine::TimeResult time = ctran::machine::simulate(**schedule, cost, timeOptions);
+  if (time.apart)
+    return AloneTime{0, time.message};
   if (!time.ok)
     return op->emitOpError("cannot be timed: ") << time.message;
-  return time.makespan;
+  return AloneTime{time.makespan, ""};
 }

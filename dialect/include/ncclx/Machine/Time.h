@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlir::ctran::machine {
@@ -25,6 +27,8 @@ struct Cost {
   double before = 0, work = 0, after = 0, landing = 0;
   double maxRate = std::numeric_limits<double>::infinity(); ///< units a second
   std::vector<ResourceUse> uses;
+  /// Ranks between which the op must move something, and nothing leads: from, to.
+  std::optional<std::pair<int64_t, int64_t>> apart;
 };
 
 /// An access, resolved: whose memory and how many bytes.
@@ -101,6 +105,7 @@ struct CollectiveTime {
 struct TimeResult {
   bool ok = false;
   std::string message; ///< why not
+  bool apart = false;  ///< because nothing leads from one rank to another: no fault of the schedule
   int64_t processes = 0, events = 0;
   std::vector<TimedOp> ops; ///< by start time
   double makespan = 0;

@@ -45,7 +45,6 @@ public:
   topology::Rate rate() const { return theRate; }
 
 private:
-  double latency(int64_t from, int64_t to) const;
   /// `work` bytes of memory traffic of one rank.
   void useMemory(ctran::machine::Cost &cost, int64_t rank, double weight) const;
 

@@ -25,14 +25,20 @@ struct SelectionTarget {
   topology::TreePacker *trees = nullptr;
 };
 
+/// What timeAlone finds.
+struct AloneTime {
+  double seconds = 0;
+  std::string cannot; ///< why it does not run on the target; empty if it does
+};
+
 /// Seconds that `op`, carried by `algorithm` or by the schedule that it names, takes alone on
 /// `target`, all groups of its grid at once: the simulated time of the schedule that the algorithm
 /// writes. With `bytes` it is the same collective of buffers of one dimension and about as large.
 /// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
 /// static shapes; its algorithm attribute is not read.
-FailureOr<double> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
-                            const SelectionTarget &target,
-                            std::optional<int64_t> bytes = std::nullopt);
+FailureOr<AloneTime> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
+                               const SelectionTarget &target,
+                               std::optional<int64_t> bytes = std::nullopt);
 
 /// What decides the time of a collective on one target: equal keys, equal times.
 std::string timingKey(CollectiveOpInterface op);

@@ -38,6 +38,8 @@ std::string graphOf(const Cell &cell, int nranks, const std::string &algorithm,
                     const std::string &dtype);
 /// nccl-tests' factor from algorithm to bus bandwidth.
 double busFactor(int collective, int n);
+/// Writes the JSON lines where --json says, or a message that it cannot.
+void writeLines(const Options &options, const std::string &lines);
 /// Everything on GPUs; the exit code, after a line that says what failed. `given` may be null: this
 /// machine.
 int runOnGpus(mlir::MLIRContext &context, const mlir::ncclx::topology::Topology *given,

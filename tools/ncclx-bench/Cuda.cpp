@@ -241,14 +241,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     if (code)
       break;
   }
-  if (!options.json.empty()) {
-    std::error_code failed;
-    llvm::raw_fd_ostream os(options.json, failed);
-    if (failed)
-      llvm::errs() << "cannot write " << options.json << ": " << failed.message() << "\n";
-    else
-      os << lines;
-  }
+  writeLines(options, lines);
   if (!code && wrong) {
     llvm::outs() << "error: " << wrong << " elements are wrong\n";
     code = 3;

@@ -82,15 +82,19 @@ void Table::add(const Stage &stage, const std::vector<Program> &programs) {
   os.flush();
 }
 
+void ncclx_bench::writeLines(const Options &options, const std::string &lines) {
+  if (options.json.empty())
+    return;
+  std::error_code failed;
+  llvm::raw_fd_ostream os(options.json, failed);
+  if (failed)
+    llvm::errs() << "cannot write " << options.json << ": " << failed.message() << "\n";
+  else
+    os << lines;
+}
+
 bool Table::finish() {
-  if (!options.json.empty()) {
-    std::error_code failed;
-    llvm::raw_fd_ostream os(options.json, failed);
-    if (failed)
-      llvm::errs() << "cannot write " << options.json << ": " << failed.message() << "\n";
-    else
-      os << lines;
-  }
+  writeLines(options, lines);
   if (!ratios.empty()) {
     std::sort(ratios.begin(), ratios.end());
     auto below = [&](double limit) {

@@ -266,8 +266,14 @@ int main(int argc, char **argv) {
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
   if (backendOption == "cuda") {
     topology::ReadResult read;
-    if (!topologyOption.empty() && !(read = topology::readTopologyFile(topologyOption)).topology)
-      return usage("the topology " + topologyOption + " cannot be used");
+    if (!topologyOption.empty()) {
+      read = topology::readTopologyFile(topologyOption);
+      for (const topology::Diagnostic &d : read.diagnostics)
+        if (d.severity != topology::Severity::note)
+          llvm::errs() << topology::toString(d, topologyOption) << "\n";
+      if (!read.topology)
+        return usage("the topology " + topologyOption + " cannot be used");
+    }
     return runOnGpus(context, read.topology ? &*read.topology : nullptr, options);
   }
   Table table(options);

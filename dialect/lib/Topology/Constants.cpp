@@ -26,6 +26,16 @@ namespace topology = mlir::ncclx::topology;
 namespace {
 Rational tera(int64_t tenths) { return Rational(tenths) * Rational(100'000'000'000); }
 Rational giga(int64_t tenths) { return Rational(tenths) * Rational(100'000'000); }
+// A direction of one link, raw and payload.
+const Rates nvlink2 = {giga(250), giga(200)};
+const Rates nvlink3 = {giga(250), giga(200)};
+const Rates nvlink86 = {giga(140), giga(120)}; // 112.5 GB/s both ways over 4 links
+const Rates nvlink4 = {giga(250), giga(206)};
+const Rates nvlink5 = {giga(500), giga(401)};
+const Rates xgmi2 = {giga(460), giga(240)};
+const Rates xgmi3 = {giga(500), giga(360)};
+const Rates xgmi4 = {giga(640), giga(480)};
+const Rates xgmi5 = {giga(768), giga(480)};
 constexpr uint64_t gib = uint64_t(1) << 30;
 constexpr uint16_t nvidia = 0x10de, amd = 0x1002;
 
@@ -55,15 +65,6 @@ constexpr uint16_t mi355x[] = {0x75a3};
 } // namespace
 
 const std::vector<KnownGpu> &topology::knownGpus() {
-  static const Rates nvlink2 = {giga(250), giga(200)};
-  static const Rates nvlink3 = {giga(250), giga(200)};
-  static const Rates nvlink86 = {giga(140), giga(120)}; // 112.5 GB/s both ways over 4 links
-  static const Rates nvlink4 = {giga(250), giga(206)};
-  static const Rates nvlink5 = {giga(500), giga(401)};
-  static const Rates xgmi2 = {giga(460), giga(240)};
-  static const Rates xgmi3 = {giga(500), giga(360)};
-  static const Rates xgmi4 = {giga(640), giga(480)};
-  static const Rates xgmi5 = {giga(768), giga(480)};
   // name, arch, SMs, bf16 and f32 peak, HBM rate and size, copy engines, W. The first of an
   // architecture is what is guessed for it. V100 and MI50 have no bf16: their f32 rate stands
   // there.
@@ -202,17 +203,14 @@ const KnownGpu *topology::findGpu(llvm::StringRef modelName) {
 Rates topology::assumedLinkRates(LinkKind kind, llvm::StringRef arch) {
   if (kind == LinkKind::xgmi) {
     if (arch == "gfx90a")
-      return {giga(500), giga(360)};
+      return xgmi3;
     if (arch.starts_with("gfx94") || arch.starts_with("gfx95"))
-      return {giga(640), giga(480)};
-    return {giga(460), giga(240)};
+      return xgmi4;
+    return xgmi2;
   }
   unsigned sm = 0;
   if (!arch.consume_front("sm_") || arch.getAsInteger(10, sm) || sm >= 70)
-    return sm >= 100  ? Rates{giga(500), giga(401)}
-           : sm >= 90 ? Rates{giga(250), giga(206)}
-           : sm == 86 ? Rates{giga(140), giga(120)}
-                      : Rates{giga(250), giga(200)};
+    return sm >= 100 ? nvlink5 : sm >= 90 ? nvlink4 : sm == 86 ? nvlink86 : nvlink3;
   return {giga(200), giga(180)};
 }
 

@@ -146,9 +146,9 @@ Rational FlowGraph::maxFlow(llvm::ArrayRef<Terminal> sources, llvm::ArrayRef<Ter
   return Rational::make(value, scale);
 }
 
-static bool isScaleUp(LinkKind kind) {
-  return kind == LinkKind::nvlink || kind == LinkKind::xgmi || kind == LinkKind::die ||
-         kind == LinkKind::shm;
+bool topology::counts(LinkSet set, LinkKind kind) {
+  return set != LinkSet::scaleUp || kind == LinkKind::nvlink || kind == LinkKind::xgmi ||
+         kind == LinkKind::die || kind == LinkKind::shm;
 }
 
 CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> group, bool relays,
@@ -191,7 +191,7 @@ CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> g
   for (const Link &link : topo.links) {
     if (!usable[link.from] || !usable[link.to])
       continue;
-    if (set == LinkSet::scaleUp && !isScaleUp(link.kind))
+    if (!counts(set, link.kind))
       continue;
     auto add = [&](unsigned from, unsigned to) {
       graph.addArc(from, to, link.bandwidth(rate));
@@ -228,7 +228,7 @@ CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> g
   // The one node behind every member, if it is narrow.
   int candidate = -1;
   for (const Link &link : topo.links) {
-    if (set == LinkSet::scaleUp && !isScaleUp(link.kind))
+    if (!counts(set, link.kind))
       continue;
     for (auto [end, other] : {std::pair(link.from, link.to), std::pair(link.to, link.from)}) {
       NodeKind kind = topo.nodes[end].kind;

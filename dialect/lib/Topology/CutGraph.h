@@ -34,6 +34,9 @@ private:
   unsigned vertices = 0;
 };
 
+/// Whether a set has links of a kind.
+bool counts(LinkSet set, LinkKind kind);
+
 /// The part of a topology that a bound counts.
 class CutGraph {
 public:

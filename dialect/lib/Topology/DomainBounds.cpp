@@ -1,5 +1,6 @@
 //===- DomainBounds.cpp ---------------------------------------------------===//
 #include "DomainBounds.h"
+#include "CutGraph.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -25,10 +26,6 @@ public:
   std::vector<LowerBound> run();
 
 private:
-  bool counts(const Link &link) const {
-    return set != LinkSet::scaleUp || link.kind == LinkKind::nvlink ||
-           link.kind == LinkKind::xgmi || link.kind == LinkKind::die || link.kind == LinkKind::shm;
-  }
   template <typename Key> void addPartition(const char *what, Key key);
   void grow(Partition &partition) const;
   void add(const Rational &seconds, const char *argument, std::string detail,
@@ -59,7 +56,7 @@ void DomainBounder::add(const Rational &seconds, const char *argument, std::stri
 void DomainBounder::grow(Partition &partition) const {
   std::vector<std::vector<unsigned>> next(topo.nodes.size());
   for (const Link &link : topo.links)
-    if (counts(link) && topo.nodes[link.to].kind == NodeKind::net)
+    if (counts(set, link.kind) && topo.nodes[link.to].kind == NodeKind::net)
       next[link.from].push_back(link.to);
   std::vector<unsigned> layer;
   std::vector<bool> done(topo.nodes.size());
@@ -113,7 +110,7 @@ template <typename Key> void DomainBounder::addPartition(const char *what, Key k
   partition.in.resize(index.size());
   for (const Link &link : topo.links) {
     int from = partition.part[link.from], to = partition.part[link.to];
-    if (from == to || !counts(link))
+    if (from == to || !counts(set, link.kind))
       continue;
     Rational bandwidth = link.bandwidth(query.rate);
     if (from >= 0)

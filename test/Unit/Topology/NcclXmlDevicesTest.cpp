@@ -1,4 +1,5 @@
 //===- NcclXmlDevicesTest.cpp - C2C, split GPUs, newer generations --------===//
+#include "Rules.h"
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 #include "ncclx/Topology/Resources.h"
@@ -23,14 +24,6 @@ ReadResult read(const std::string &inside) {
                           "</cpu></system>",
                       "t");
 }
-
-std::vector<std::string> rules(const ReadResult &result) {
-  std::vector<std::string> list;
-  for (const Diagnostic &d : result.diagnostics)
-    list.push_back(d.rule);
-  return list;
-}
-using Rules = std::vector<std::string>;
 
 /// The rate of all wires of a kind that leave a rank.
 Rational leaves(const Topology &topo, unsigned rank, LinkKind kind, Rate rate) {

@@ -1,4 +1,5 @@
 //===- NcclXmlTest.cpp ----------------------------------------------------===//
+#include "Rules.h"
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 #include "llvm/ADT/SmallVector.h"
@@ -25,14 +26,6 @@ std::string systemOf(llvm::StringRef inside) {
 {}</cpu></system>)",
                      inside.str());
 }
-
-std::vector<std::string> rules(const ReadResult &result) {
-  std::vector<std::string> list;
-  for (const Diagnostic &d : result.diagnostics)
-    list.push_back(d.rule);
-  return list;
-}
-using Rules = std::vector<std::string>;
 
 const char toSwitch[] = R"(<nvlink target="0000:F0:00.0" count="18" tclass="0x068000"/>)";
 
@@ -137,8 +130,9 @@ TEST(NcclXml, UnknownElementsAreWarnedOfAndKept) {
   EXPECT_EQ(rules(result), (Rules{"unknown-element", "unknown-element", "no-scale-up-links"}));
   EXPECT_EQ(result.diagnostics[1].path, "system/cpu[0]/fpga");
   EXPECT_EQ(result.diagnostics[1].line, 5u);
-  const std::vector<Extra> kept = {{"system/cpu[0]/pci[0000:10:00.0]/gpu/optic", "<optic bw=\"1\"/>"},
-                                   {"system/cpu[0]/fpga", "<fpga size=\"3\"><slot/></fpga>"}};
+  const std::vector<Extra> kept = {
+      {"system/cpu[0]/pci[0000:10:00.0]/gpu/optic", "<optic bw=\"1\"/>"},
+      {"system/cpu[0]/fpga", "<fpga size=\"3\"><slot/></fpga>"}};
   EXPECT_EQ(result.topology->extras, kept);
   ReadResult again = readTopology(writeJson(*result.topology), "t");
   ASSERT_TRUE(again.topology.has_value());

@@ -325,7 +325,7 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
     : ranks(topology.numRanks()), lanes(1), resources(topology, rate) {
-  // A copy that has no route is timed as if it cost nothing, which only its lane then hides.
+  // Where a pair has no route, no exchange with all peers runs, and trees have no lanes in turn.
   if (ranks > maxTreeMembers)
     return;
   for (unsigned from = 0; from < ranks; ++from)

@@ -31,6 +31,9 @@ struct Carrier {
   bool oneKernel = false;
   /// Lanes that copies to different peers of one collective take in turn.
   int64_t lanes = 1;
+
+  /// Index of a further lane of this collective: its own are numbered below lanesOfOne.
+  int64_t lane(int64_t number) const { return (index + 1) * lanesOfOne + number; }
 };
 
 /// How a `reduce` combines its operands; `scale` and `divide` as the op has them.

@@ -31,8 +31,6 @@ int64_t ctran::pieceCapacity(MemRefType type, std::optional<int64_t> dim, int64_
   return llvm::divideCeil(extent, members) * others;
 }
 
-// An outer dimension cuts at multiples of what its inner ones hold together, so that member m of
-// the row-major group owns rows [m*c, (m+1)*c) whatever the number of axes.
 SmallVector<DimAttr> ctran::boundDims(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
   SmallVector<DimAttr> dims;
   for (unsigned axis : axes)
@@ -40,6 +38,8 @@ SmallVector<DimAttr> ctran::boundDims(ScheduleBuilder &s, ArrayRef<unsigned> axe
   return dims;
 }
 
+// An outer dimension cuts at multiples of what its inner ones hold together, so that member m of
+// the row-major group owns rows [m*c, (m+1)*c) whatever the number of axes.
 SmallVector<DimAttr> ctran::chunkDims(ScheduleBuilder &s, ArrayRef<unsigned> axes, int64_t extent) {
   int64_t members = 1;
   for (unsigned axis : axes)

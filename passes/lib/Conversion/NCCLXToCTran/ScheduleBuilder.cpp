@@ -345,7 +345,7 @@ Value ScheduleBuilder::branch(Value condition, llvm::function_ref<Value()> then,
 Value ScheduleBuilder::onLane(int64_t number, llvm::function_ref<Value()> body) {
   llvm::SaveAndRestore<int64_t> index(carrier.index);
   if (number)
-    carrier.index = (carrier.index + 1) * lanesOfOne + number;
+    carrier.index = carrier.lane(number);
   return body();
 }
 

@@ -82,7 +82,7 @@ private:
   /// `s` on another of the lanes of this collective.
   ScheduleBuilder on(int64_t number) {
     ScheduleBuilder other = s;
-    other.carrier.index = (s.carrier.index + 1) * lanesOfOne + number;
+    other.carrier.index = s.carrier.lane(number);
     return other;
   }
 };
@@ -339,7 +339,7 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
     Value start = s.source(mine, c.name, own, {}, c.inReady);
     // Not on the lane whose signals peers wait for.
     ScheduleBuilder keeper = s;
-    keeper.carrier.index = (s.carrier.index + 2) * lanesOfOne - 1;
+    keeper.carrier.index = s.carrier.lane(lanesOfOne - 1);
     Value kept = s.copy(mine, s.range(out, own), Value(), joined(start, c.outFree),
                         keeper.controlLane(), "keep own");
     TreePhase phase(s, c, first, steps, "");

@@ -201,18 +201,27 @@ LogicalResult WaitOp::verify() {
   return verifyPeers(*this, /*mayBeOwn=*/false);
 }
 
-void ncclx::answerGet(OpBuilder &builder, GetOp op) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(op);
-  auto window = op.getWindow().getDefiningOp<WindowOp>();
-  Type type = op.getResult().getType();
-  auto own = GetOp::create(builder, op.getLoc(), type, op.getWindow(), op.getOffsets(),
-                           op.getStaticOffsets(), IntegerAttr(), DenseI64ArrayAttr(), Value());
-  // Whose peer a member is, to those it answers.
-  PeerMap back = PeerMap::of(op).getInverse();
-  auto answer = PermuteOp::create(builder, op.getLoc(), type, Type(), own.getResult(), back.shift,
-                                  back.pairs, window.getGridAttr(), window.getAxes(),
-                                  window.getGroupsAttr(), op.getDest(), AlgorithmAttr());
-  op.getResult().replaceAllUsesWith(answer.getResult());
-  op.erase();
+LogicalResult ncclx::answerGets(Operation *root) {
+  SmallVector<GetOp> gets;
+  root->walk([&](GetOp op) {
+    if (!PeerMap::of(op).isOwn())
+      gets.push_back(op);
+  });
+  for (GetOp op : gets) {
+    auto window = op.getWindow().getDefiningOp<WindowOp>();
+    if (!window)
+      return op.emitOpError("reads a window that the function has not made itself");
+    OpBuilder builder(op);
+    Type type = op.getResult().getType();
+    auto own = GetOp::create(builder, op.getLoc(), type, op.getWindow(), op.getOffsets(),
+                             op.getStaticOffsets(), IntegerAttr(), DenseI64ArrayAttr(), Value());
+    // From whose peer a member is.
+    PeerMap back = PeerMap::of(op).getInverse();
+    auto answer = PermuteOp::create(builder, op.getLoc(), type, Type(), own.getResult(), back.shift,
+                                    back.pairs, window.getGridAttr(), window.getAxes(),
+                                    window.getGroupsAttr(), op.getDest(), AlgorithmAttr());
+    op.getResult().replaceAllUsesWith(answer.getResult());
+    op.erase();
+  }
+  return success();
 }

@@ -133,9 +133,9 @@ std::optional<NamedGroups> getNamedGroups(Operation *op);
 /// Whether the op itself communicates: it has groups, or works on a window that has.
 bool isCommunication(Operation *op);
 
-/// A get of a peer's window as a get of the own one and a permute, by which the peer answers: it
-/// takes the place of `op`, which is on tensors.
-void answerGet(OpBuilder &builder, GetOp op);
+/// Makes each get of a peer's window under `root`, on tensors, a get of the own one and a permute,
+/// by which the peer answers. Fails where a window is not named by the op that makes it.
+LogicalResult answerGets(Operation *root);
 
 /// The number of members of the collective's groups, of the largest where they differ. The op must
 /// have been verified.

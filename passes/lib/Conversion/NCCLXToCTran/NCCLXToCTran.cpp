@@ -517,15 +517,10 @@ void Converter::convertBarrier(BarrierOp op) {
 
 LogicalResult Converter::convertOnWindow(Operation *op) {
   std::string name;
-  if (auto window = dyn_cast<WindowOp>(op)) {
+  if (isa<WindowOp>(op))
     name = "window." + std::to_string(numbers["window"]++);
-    auto type = cast<WindowType>(window.getWindow().getType()).getValue();
-    collectives.push_back(ctran::CollectiveAttr::get(b.getContext(), name, "window", "direct",
-                                                     namesOf(grid->axesOf(op)),
-                                                     getPayloadBytes(type, type)));
-  }
   ctran::ScheduleBuilder s(b, op->getLoc(), program, {loadStore, 0, oneKernel}, name);
-  return windows->convert(op, s, buffers, name);
+  return windows->convert(op, s, buffers);
 }
 
 //===--- computation
@@ -658,7 +653,11 @@ LogicalResult Converter::run() {
   if (failed(check()))
     return failure();
   stageViews();
-  windows.emplace(*grid);
+  windows.emplace(*grid, [this](StringRef name, StringRef kind, WindowOp window, ShapedType type) {
+    collectives.push_back(ctran::CollectiveAttr::get(b.getContext(), name, kind, "direct",
+                                                     namesOf(grid->axesOf(window)),
+                                                     getPayloadBytes(type, type)));
+  });
   if (failed(windows->layOut(function)))
     return failure();
   b.setInsertionPoint(function);

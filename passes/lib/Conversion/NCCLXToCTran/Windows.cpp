@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -253,10 +254,10 @@ struct Windows::Peers {
 
 //===--- the ops ----------------------------------------------------------------------------===//
 
-LogicalResult Windows::convert(Operation *op, ScheduleBuilder &s, Buffers &buffers,
-                               StringRef name) {
+LogicalResult Windows::convert(Operation *op, ScheduleBuilder &s, Buffers &buffers) {
   if (auto window = dyn_cast<WindowOp>(op)) {
-    windows[op]->name = name;
+    windows[op]->name = s.of.str();
+    describe(s.of, "window", window, cast<WindowType>(window.getWindow().getType()).getValue());
     open(window, s, buffers);
     return success();
   }
@@ -326,7 +327,10 @@ void Windows::put(PutOp op, ScheduleBuilder &s, Buffers &buffers) {
   for (const Part &part : written) {
     Cell &cell = window.cells[part.cell];
     Buffer &piece = buffers[part.piece];
+    // A name of its own, since one buffer may be sent by several puts at once.
     std::string value = window.name + ".put." + std::to_string(window.puts++);
+    describe(value, "put", op.getWindow().getDefiningOp<WindowOp>(), piece.type);
+    s.of = s.builder.getStringAttr(value);
     Value start = peers.sourceLabel(s, s.range(piece.window), value, piece.writers);
     Value put = peers.atTarget(s, start, [&](auto at) {
       return s.put(s.range(piece.window), s.range(at(buffers[cell.buffer].window)),

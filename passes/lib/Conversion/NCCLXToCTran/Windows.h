@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 
-#include <map>
+#include <functional>
 #include <memory>
 
 namespace mlir::ncclx {
@@ -22,7 +22,9 @@ namespace mlir::ncclx {
 /// copy of the whole of it.
 class Windows {
 public:
-  explicit Windows(const ProgramGrid &grid) : grid(grid) {}
+  /// Tells of each window and each put, by the name that its ops have.
+  using Describe = std::function<void(StringRef name, StringRef kind, WindowOp, ShapedType)>;
+  Windows(const ProgramGrid &grid, Describe describe) : grid(grid), describe(std::move(describe)) {}
 
   /// Makes the cells, the copies from and to the own ones, and whole buffers of what is sent.
   LogicalResult layOut(func::FuncOp function);
@@ -30,8 +32,8 @@ public:
   bool isRemote(Value root) const { return remote.contains(root); }
   /// Whether `op` is on windows; then `convert` writes it.
   static bool isOnWindow(Operation *op);
-  /// `name` is that of the window that `op` makes, else null.
-  LogicalResult convert(Operation *op, ctran::ScheduleBuilder &s, Buffers &buffers, StringRef name);
+  /// `s.of` names the window that `op` makes, if it does.
+  LogicalResult convert(Operation *op, ctran::ScheduleBuilder &s, Buffers &buffers);
   /// Once all is written: the slots get as many signals as they do.
   void close();
 
@@ -88,6 +90,7 @@ private:
   LogicalResult wait(WaitOp op, ctran::ScheduleBuilder &s, Buffers &buffers);
 
   const ProgramGrid &grid;
+  Describe describe;
   DenseMap<Operation *, std::unique_ptr<Window>> windows; ///< by the op that makes it
   DenseMap<Operation *, SmallVector<Part>> parts;         ///< of the boxes of puts and gets
   llvm::DenseSet<Value> remote;

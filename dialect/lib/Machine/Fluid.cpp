@@ -14,8 +14,13 @@ static constexpr double never = std::numeric_limits<double>::infinity();
 Fluid::Fluid(const CostModel &model) {
   for (unsigned r = 0, e = model.numResources(); r < e; ++r)
     capacity.push_back(model.capacity(r));
+  most.resize(capacity.size());
+  boundless.resize(capacity.size());
+  coupled.resize(capacity.size());
   used.resize(capacity.size());
   weight.resize(capacity.size());
+  users.resize(capacity.size());
+  isFull.resize(capacity.size());
   usersOf.resize(capacity.size());
 }
 
@@ -30,10 +35,38 @@ void Fluid::add(int64_t id, const Cost &cost, double now) {
     at = now;
   else
     move(now);
-  flows.push_back({id, cost.work, 0, cost.maxRate, cost.uses, true});
-  std::erase_if(flows.back().uses,
+  Flow &flow = flows.emplace_back(id, cost.work, 0, cost.maxRate, cost.uses, true);
+  std::erase_if(flow.uses,
                 [&](const ResourceUse &use) { return use.resource >= capacity.size(); });
+  bool plain = true;
+  for (const ResourceUse &use : flow.uses) {
+    plain &= use.weight == 1;
+    if (flow.tightest < 0 || capacity[use.resource] < capacity[flow.tightest])
+      flow.tightest = use.resource;
+  }
+  if (!plain)
+    flow.tightest = -1;
+  count(flow, 1);
   stale = true;
+}
+
+void Fluid::count(const Flow &flow, int by) {
+  for (const ResourceUse &use : flow.uses) {
+    if (flow.tightest < 0 || flow.tightest == int64_t(use.resource)) {
+      boundless[use.resource] += by;
+      continue;
+    }
+    int64_t &number = through[{use.resource, unsigned(flow.tightest)}];
+    if (number == 0)
+      most[use.resource] += capacity[flow.tightest];
+    number += by;
+    if (number == 0)
+      most[use.resource] -= capacity[flow.tightest];
+  }
+}
+
+bool Fluid::isSlack(unsigned resource) const {
+  return boundless[resource] == 0 && most[resource] <= capacity[resource] * (1 - 1e-9);
 }
 
 /// The flows that share a resource, at first or through others, with one that has come or gone.
@@ -56,6 +89,10 @@ std::vector<size_t> Fluid::changed() {
     flows[i].fresh = false;
   }
   auto touchUsers = [&](unsigned resource) {
+    bool couples = !isSlack(resource);
+    if (!couples && !coupled[resource])
+      return;
+    coupled[resource] = couples;
     for (size_t user : std::exchange(usersOf[resource], {}))
       touch(user);
   };
@@ -78,44 +115,52 @@ void Fluid::share() {
   std::vector<unsigned> touched;
   for (size_t i : rising)
     for (const ResourceUse &use : flows[i].uses)
-      touched.push_back(use.resource);
+      if (!isSlack(use.resource))
+        touched.push_back(use.resource);
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
   for (unsigned r : touched)
-    used[r] = 0;
-  while (!rising.empty()) {
-    for (unsigned r : touched)
-      weight[r] = 0;
-    double level = never;
-    for (size_t i : rising) {
-      level = std::min(level, flows[i].maxRate);
-      for (const ResourceUse &use : flows[i].uses)
+    used[r] = weight[r] = users[r] = 0;
+  for (size_t i : rising)
+    for (const ResourceUse &use : flows[i].uses)
+      if (use.weight > 0) {
         weight[use.resource] += use.weight;
-    }
+        ++users[use.resource];
+      }
+  double least = never;
+  for (size_t i : rising)
+    least = std::min(least, flows[i].maxRate);
+  while (!rising.empty()) {
+    double level = least;
     for (unsigned r : touched)
-      if (weight[r] > 0)
+      if (users[r] > 0)
         level = std::min(level, std::max(0.0, capacity[r] - used[r]) / weight[r]);
+    // Freeze only when all stops are found: `used` may not change before.
+    for (unsigned r : touched)
+      isFull[r] = users[r] > 0 && (capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-12);
     still.clear();
-    std::vector<size_t> stopped;
+    least = never;
     for (size_t i : rising) {
-      bool stops = flows[i].maxRate <= level;
+      bool stops = flows[i].maxRate <= level || level == never;
       for (const ResourceUse &use : flows[i].uses)
-        if (use.weight > 0)
-          stops |= (capacity[use.resource] - used[use.resource]) / weight[use.resource] <=
-                   level * (1 + 1e-12);
-      if (!stops && level < never) {
+        stops |= use.weight > 0 && isFull[use.resource];
+      if (!stops) {
         still.push_back(i);
+        least = std::min(least, flows[i].maxRate);
         continue;
       }
       flows[i].rate = level;
-      stopped.push_back(i);
-    }
-    // Freeze only now: `used` may not change while the stops are found.
-    for (size_t i : stopped)
       for (const ResourceUse &use : flows[i].uses)
-        used[use.resource] += use.weight * flows[i].rate;
+        if (use.weight > 0) {
+          used[use.resource] += use.weight * level;
+          weight[use.resource] -= use.weight;
+          --users[use.resource];
+        }
+    }
     std::swap(rising, still);
   }
+  for (unsigned r : touched)
+    isFull[r] = false;
 }
 
 double Fluid::nextEnd(double now) {
@@ -145,6 +190,7 @@ std::vector<int64_t> Fluid::advance(double now) {
     bool over = flow.left <= 0 || end <= now * (1 + 1e-12);
     if (over) {
       ended.push_back(flow.id);
+      count(flow, -1);
       for (const ResourceUse &use : flow.uses)
         left.push_back(use.resource);
     }

@@ -36,8 +36,7 @@ void Fluid::add(int64_t id, const Cost &cost, double now) {
   else
     move(now);
   Flow &flow = flows.emplace_back(id, cost.work, 0, cost.maxRate, cost.uses, true);
-  std::erase_if(flow.uses,
-                [&](const ResourceUse &use) { return use.resource >= capacity.size(); });
+  std::erase_if(flow.uses, [&](const ResourceUse &use) { return use.resource >= capacity.size(); });
   bool plain = true;
   for (const ResourceUse &use : flow.uses) {
     plain &= use.weight == 1;

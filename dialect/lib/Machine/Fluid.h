@@ -26,8 +26,8 @@ private:
     double left, rate, maxRate;
     std::vector<ResourceUse> uses;
     bool fresh; ///< has no rate yet
-    /// Resource whose capacity alone keeps all flows that have it for theirs slowest, with weight 1;
-    /// -1: none does.
+    /// Resource whose capacity alone keeps all flows that have it for theirs slowest, with weight
+    /// 1; -1: none does.
     int64_t tightest = -1;
   };
   void move(double now);

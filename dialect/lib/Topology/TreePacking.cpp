@@ -324,23 +324,23 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
 }
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
-    : ranks(topology.numRanks()), lanes(1), resources(topology, rate) {
-  // Where a pair has no route, no exchange with all peers runs, and trees have no lanes in turn.
-  if (ranks > maxTreeMembers)
-    return;
-  for (unsigned from = 0; from < ranks; ++from)
-    for (unsigned to = 0; to < ranks; ++to)
-      if (!resources.route(from, to))
-        return;
+    : ranks(topology.numRanks()), resources(topology, rate) {
+  constexpr unsigned fewPeers = 8, mostLanes = 16;
   std::map<unsigned, std::set<std::string>> neighbours;
   for (const Link &link : topology.links) {
     const Node &to = topology.nodes[link.to];
     if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi)
       neighbours[link.from].insert(to.bundle.empty() ? to.name : to.bundle);
   }
-  for (unsigned rank = 0; rank < ranks; ++rank)
-    if (topology.rankNode(rank).kind == NodeKind::gpu)
-      lanes = std::max({lanes, 2u, unsigned(neighbours[topology.ranks[rank]].size())});
+  for (unsigned rank = 0; rank < ranks; ++rank) {
+    if (topology.rankNode(rank).kind != NodeKind::gpu)
+      continue;
+    unsigned joined = neighbours[topology.ranks[rank]].size();
+    lanes = std::max({lanes, std::min(mostLanes, joined), std::min(fewPeers, ranks - 1)});
+    if (const RankResources &own = resources.rank(rank); own.memory >= 0)
+      sums = std::max(sums, own.memoryPerByte.toDouble() /
+                                resources.resources()[own.memory].capacity.toDouble());
+  }
 }
 
 const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, bool inward) {

@@ -20,7 +20,6 @@ Fluid::Fluid(const CostModel &model) {
   used.resize(capacity.size());
   weight.resize(capacity.size());
   users.resize(capacity.size());
-  isFull.resize(capacity.size());
   usersOf.resize(capacity.size());
 }
 
@@ -70,7 +69,7 @@ bool Fluid::isSlack(unsigned resource) const {
 
 /// The flows that share a resource, at first or through others, with one that has come or gone.
 std::vector<size_t> Fluid::changed() {
-  std::vector<bool> found(flows.size(), false);
+  std::vector<bool> found(flows.size(), false), asked(capacity.size(), false);
   std::vector<size_t> list;
   for (std::vector<size_t> &users : usersOf)
     users.clear();
@@ -88,11 +87,14 @@ std::vector<size_t> Fluid::changed() {
     flows[i].fresh = false;
   }
   auto touchUsers = [&](unsigned resource) {
+    if (asked[resource])
+      return;
+    asked[resource] = true;
     bool couples = !isSlack(resource);
     if (!couples && !coupled[resource])
       return;
     coupled[resource] = couples;
-    for (size_t user : std::exchange(usersOf[resource], {}))
+    for (size_t user : usersOf[resource])
       touch(user);
   };
   for (unsigned resource : left)
@@ -102,7 +104,10 @@ std::vector<size_t> Fluid::changed() {
     for (const ResourceUse &use : flows[list[next]].uses)
       touchUsers(use.resource);
   // In the order in which they came, so that sums do not depend on what else has changed.
-  std::sort(list.begin(), list.end());
+  list.clear();
+  for (size_t i = 0; i < flows.size(); ++i)
+    if (found[i])
+      list.push_back(i);
   return list;
 }
 
@@ -110,56 +115,67 @@ std::vector<size_t> Fluid::changed() {
 /// that it uses is full. The rates of what shares nothing with a change stay.
 void Fluid::share() {
   stale = false;
-  std::vector<size_t> rising = changed(), still;
+  std::vector<size_t> rising = changed(), stopped;
   std::vector<unsigned> touched;
   for (size_t i : rising)
-    for (const ResourceUse &use : flows[i].uses)
-      if (!isSlack(use.resource))
+    for (const ResourceUse &use : flows[i].uses) {
+      if (users[use.resource] == 0 && !isSlack(use.resource)) {
         touched.push_back(use.resource);
-  std::sort(touched.begin(), touched.end());
-  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  for (unsigned r : touched)
-    used[r] = weight[r] = users[r] = 0;
-  for (size_t i : rising)
-    for (const ResourceUse &use : flows[i].uses)
-      if (use.weight > 0) {
-        weight[use.resource] += use.weight;
-        ++users[use.resource];
+        used[use.resource] = weight[use.resource] = 0;
       }
-  double least = never;
+      weight[use.resource] += use.weight;
+      ++users[use.resource];
+    }
+  std::vector<bool> rises(flows.size(), false);
   for (size_t i : rising)
-    least = std::min(least, flows[i].maxRate);
-  while (!rising.empty()) {
+    rises[i] = true;
+  size_t left = rising.size(), leastUsers = 0;
+  double least = never;
+  auto findLeast = [&] {
+    least = never;
+    std::erase_if(rising, [&](size_t i) { return !rises[i]; });
+    for (size_t i : rising) {
+      if (flows[i].maxRate < least)
+        leastUsers = 0;
+      least = std::min(least, flows[i].maxRate);
+      leastUsers += flows[i].maxRate == least;
+    }
+  };
+  findLeast();
+  while (left > 0) {
     double level = least;
     for (unsigned r : touched)
-      if (users[r] > 0)
+      if (users[r] > 0 && weight[r] > 0)
         level = std::min(level, std::max(0.0, capacity[r] - used[r]) / weight[r]);
     // Freeze only when all stops are found: `used` may not change before.
+    stopped.clear();
+    auto stop = [&](size_t i) {
+      if (rises[i])
+        stopped.push_back(i);
+      rises[i] = false;
+    };
     for (unsigned r : touched)
-      isFull[r] = users[r] > 0 && (capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-12);
-    still.clear();
-    least = never;
-    for (size_t i : rising) {
-      bool stops = flows[i].maxRate <= level || level == never;
-      for (const ResourceUse &use : flows[i].uses)
-        stops |= use.weight > 0 && isFull[use.resource];
-      if (!stops) {
-        still.push_back(i);
-        least = std::min(least, flows[i].maxRate);
-        continue;
-      }
+      if (users[r] > 0 && weight[r] > 0 &&
+          (capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-12))
+        for (size_t i : usersOf[r])
+          stop(i);
+    if (least <= level)
+      for (size_t i : rising)
+        if (flows[i].maxRate <= level)
+          stop(i);
+    for (size_t i : stopped) {
       flows[i].rate = level;
-      for (const ResourceUse &use : flows[i].uses)
-        if (use.weight > 0) {
-          used[use.resource] += use.weight * level;
-          weight[use.resource] -= use.weight;
-          --users[use.resource];
-        }
+      leastUsers -= flows[i].maxRate == least;
+      for (const ResourceUse &use : flows[i].uses) {
+        used[use.resource] += use.weight * level;
+        weight[use.resource] -= use.weight;
+        --users[use.resource];
+      }
     }
-    std::swap(rising, still);
+    left -= stopped.size();
+    if (leastUsers == 0)
+      findLeast();
   }
-  for (unsigned r : touched)
-    isFull[r] = false;
 }
 
 double Fluid::nextEnd(double now) {

@@ -49,7 +49,6 @@ private:
   // Per resource, scratch.
   std::vector<double> used, weight;
   std::vector<int64_t> users;
-  std::vector<bool> isFull;
   std::vector<std::vector<size_t>> usersOf;
   double at = 0;
   bool stale = false;

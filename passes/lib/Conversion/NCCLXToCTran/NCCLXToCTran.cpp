@@ -425,8 +425,10 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   }
   s->spec.outFree = freeTokens(s->outRoot);
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
-  if (trees && loadStore && !oneKernel)
+  if (trees && loadStore && !oneKernel) {
     carrier.lanes = trees->copyLanes();
+    carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
+  }
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;

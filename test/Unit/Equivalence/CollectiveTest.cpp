@@ -398,6 +398,17 @@ TEST(Equivalence, Barrier) {
   g.result(g.await(future));
   g.result(g.allReduce(b, sum("f32"), {"x"}));
   expectEqual(g);
+
+  // Whose group is no other member waits for nobody, and what it sends is still its own to finish.
+  GraphText alone({{"x", 3}});
+  Tensor c = alone.argument({4}, "f32");
+  Tensor sum = alone.elementwise("add", c, c);
+  alone.result(sum);
+  alone.async = true;
+  future = alone.allGather(sum, 0, 12, {"x"});
+  alone.barrier(listed({{0, 1}, {2}}));
+  alone.result(alone.await(future));
+  expectEqual(alone);
 }
 
 } // namespace

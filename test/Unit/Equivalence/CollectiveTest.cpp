@@ -386,6 +386,16 @@ TEST(Equivalence, EveryKindOnEveryType) {
   }
 }
 
+// A result that counts fill to the last row is whole for what comes behind.
+TEST(Equivalence, CountsThenAnother) {
+  GraphText g({{"x", 2}, {"z", 3}});
+  Tensor a = g.argument({4, 2}, "i8");
+  Tensor filled = g.allToAllV(a, 1, {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}}, {"z"});
+  g.algorithm = "binomial";
+  g.result(g.gather(filled, 0, 24, 0, {"z", "x"}));
+  expectEqual(g, {.runs = 2, .adversarial = 1});
+}
+
 // A barrier between two collectives, and beside one in flight.
 TEST(Equivalence, Barrier) {
   GraphText g({{"x", 3}, {"y", 2}});

@@ -135,6 +135,9 @@ TEST(EquivalenceWindow, Counts) {
   g.signal(w, "shift 1");
   g.signal(w, "shift 1");
   g.signal(w, "shift 2"); // never taken
+  g.put(a, w, {1, 0}, "pairs []"); // nobody
+  g.signal(w, "pairs []");
+  g.wait(w, "pairs []");
   g.wait(w, "shift 1", 2);
   Tensor first = g.get(w, {0, 0}, {6, 3});
   g.wait(w, "shift 1");

@@ -58,7 +58,6 @@ private:
   std::optional<Windows> windows;
   Buffers buffers;
   DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
-  SmallVector<Value> exits;
   SmallVector<Attribute> collectives;
   int64_t kernels = 0, asyncs = 0;
   DenseMap<StringRef, int64_t> numbers;
@@ -447,7 +446,6 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   collectives.push_back(ctran::CollectiveAttr::get(
       b.getContext(), s->spec.name, op->getName().stripDialect(),
       written ? written.getSymName() : stringifyAlgorithm(algorithm), axes, op.getPayloadBytes()));
-  llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
   if (sizes) // read before what they are the sizes of is sent
@@ -704,7 +702,8 @@ LogicalResult Converter::run() {
         unused.push_back(result);
   for (auto &[root, buffer] : buffers)
     if (buffer.window)
-      for (Value token : buffer.writers)
+      // A branch may be all that waits for a token, and another rank not take it.
+      for (Value token : ctran::joined(buffer.writers, buffer.readers))
         if (!llvm::is_contained(unused, token) && token != program.getEntry())
           unused.push_back(token);
   ctran::ReturnOp::create(b, terminator->getLoc(), unused);

@@ -220,6 +220,8 @@ struct Windows::Peers {
       ctran::Point point = s.neighbour(*axis, target ? by : s.size(*axis) - by);
       return body([&](Value memory) { return s.at(memory, point); });
     }
+    if (llvm::all_equal(targets) && targets.front() < 0) // pairs of nobody
+      return otherwise;
     ctran::Places p(s, groups);
     Value rank = p.number([&](int64_t own) { return (target ? targets : sources)[own]; });
     return p.ifAny(

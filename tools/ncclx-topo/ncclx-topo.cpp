@@ -285,6 +285,8 @@ int run() {
     options.nvml = nvml;
   if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0))
     return misuse("--sysroot, --nvml and --ranks are for --this-machine");
+  if (!machineRoot.empty() && !llvm::sys::fs::is_directory(machineRoot))
+    return misuse("--sysroot=" + machineRoot + " is not a directory");
   if (constexpr unsigned most = 4096; ranks > most)
     return misuse(
         fmt::format("--ranks={}: at most {} processes are described", unsigned(ranks), most));

@@ -10,12 +10,12 @@ func.func @sizes_c1_list(%a: tensor<?xf32>) attributes {ncclx.sizes = [0, 4]} { 
 
 // -----
 
-// expected-error @+1 {{size 'n' must be [least, greatest], but is 4 : i64}}
+// expected-error @+1 {{size 'n' must be [least, greatest] or [least, greatest, multiple], but is 4 : i64}}
 func.func @sizes_c1_number(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {ncclx.sizes = {n = 4}} { return }
 
 // -----
 
-// expected-error @+1 {{size 'n' must be [least, greatest], but is [0 : i32, 4 : i32]}}
+// expected-error @+1 {{size 'n' must be [least, greatest] or [least, greatest, multiple], but is [0 : i32, 4 : i32]}}
 func.func @sizes_c1_type(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {ncclx.sizes = {n = [0 : i32, 4 : i32]}} { return }
 
 // -----
@@ -27,6 +27,16 @@ func.func @sizes_c2_order(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {nc
 
 // expected-error @+1 {{size 'n' is from -1 to 4, expected 0 <= least <= greatest}}
 func.func @sizes_c2_negative(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {ncclx.sizes = {n = [-1, 4]}} { return }
+
+// -----
+
+// expected-error @+1 {{size 'n' is a multiple of 0, expected at least 1, and both ends to be one}}
+func.func @sizes_c2_multiple(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {ncclx.sizes = {n = [0, 4, 0]}} { return }
+
+// -----
+
+// expected-error @+1 {{size 'n' is a multiple of 4, expected at least 1, and both ends to be one}}
+func.func @sizes_c2_end(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {ncclx.sizes = {n = [0, 6, 4]}} { return }
 
 // -----
 

@@ -6,6 +6,12 @@ func.func @outside(%a: tensor<8xf32>, %b: tensor<4x?xf32> {ncclx.dims = ["n"]}) 
 
 // -----
 
+// expected-error @+1 {{size 'n' (dimension 0 of argument 0) is 5, expected 0 to 64, a multiple of 4}}
+func.func @no_multiple(%b: tensor<?xf32> {ncclx.dims = ["n"]}) -> tensor<?xf32>
+    attributes {ncclx.sizes = {n = [0, 64, 4]}} { return %b : tensor<?xf32> }
+
+// -----
+
 // expected-error @+1 {{leaves size 'm' (dimension 0 of argument 0) open, but no value is given}}
 func.func @no_value(%a: tensor<?x?xf32> {ncclx.dims = ["m", "n"]})
     attributes {ncclx.sizes = {m = [0, 9], n = [0, 9]}} { return }

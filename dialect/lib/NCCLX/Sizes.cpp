@@ -10,15 +10,19 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
-/// The least and the greatest of `[0, 64]`; nothing where the attribute is no such pair.
-static std::optional<std::pair<int64_t, int64_t>> rangeOf(Attribute value) {
-  auto pair = dyn_cast<ArrayAttr>(value);
-  if (!pair || pair.size() != 2)
+/// The range of `[0, 64]` or `[0, 64, 8]`; nothing where the attribute is no such list.
+static std::optional<OpenSize> rangeOf(StringAttr name, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (!list || list.size() < 2 || list.size() > 3)
     return std::nullopt;
-  auto min = dyn_cast<IntegerAttr>(pair[0]), max = dyn_cast<IntegerAttr>(pair[1]);
-  if (!min || !max || !min.getType().isSignlessInteger(64) || !max.getType().isSignlessInteger(64))
-    return std::nullopt;
-  return std::pair(min.getInt(), max.getInt());
+  SmallVector<int64_t, 3> numbers;
+  for (Attribute entry : list) {
+    auto number = dyn_cast<IntegerAttr>(entry);
+    if (!number || !number.getType().isSignlessInteger(64))
+      return std::nullopt;
+    numbers.push_back(number.getInt());
+  }
+  return OpenSize{name.str(), numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : 1, {}};
 }
 
 static int64_t numOpen(Type type) {
@@ -33,27 +37,56 @@ static bool isPrime(int64_t n) {
   return n > 1;
 }
 
-std::string OpenSize::str() const {
-  return llvm::formatv("size '{0}' (dimension {1} of argument {2})", name, places.front().dim,
+std::string OpenSize::place() const {
+  return llvm::formatv("dimension {0} of argument {1}", places.front().dim,
                        places.front().argument);
 }
 
+std::string OpenSize::range() const {
+  std::string text = std::to_string(min);
+  if (max != min)
+    text += " to " + std::to_string(max);
+  if (multiple != 1)
+    text += ", a multiple of " + std::to_string(multiple);
+  return text;
+}
+
 int64_t OpenSize::middle() const {
-  int64_t half = min + (max - min) / 2;
+  int64_t least = min / multiple, half = least + (max / multiple - least) / 2;
   // Primes are dense: further down than this is no use, and takes long where sizes are huge.
-  for (int64_t n = half; n > min && n > half - 64; --n)
+  for (int64_t n = half; n > least && n > half - 64; --n)
     if (n < (int64_t(1) << 40) && isPrime(n))
-      return n;
-  return half;
+      return n * multiple;
+  return half * multiple;
+}
+
+std::vector<SmallVector<int64_t>> ncclx::sampleSizes(ArrayRef<OpenSize> open) {
+  std::vector<SmallVector<int64_t>> samples;
+  auto add = [&](auto valueOf) {
+    SmallVector<int64_t> values = llvm::map_to_vector(open, valueOf);
+    if (!values.empty() && !llvm::is_contained(samples, values))
+      samples.push_back(values);
+  };
+  add([](const OpenSize &size) { return size.min; });
+  add([](const OpenSize &size) { return size.middle(); });
+  add([](const OpenSize &size) { return size.max; });
+  for (const OpenSize &alone : open)
+    add([&](const OpenSize &size) { return &size == &alone ? size.min : size.max; });
+  return samples;
+}
+
+std::string ncclx::sizesText(ArrayRef<OpenSize> open, ArrayRef<int64_t> values) {
+  std::string text;
+  for (auto [size, value] : llvm::zip_equal(open, values))
+    text += (text.empty() ? "" : ", ") + size.name + " = " + std::to_string(value);
+  return text;
 }
 
 SmallVector<OpenSize> ncclx::getOpenSizes(FunctionOpInterface function) {
   auto ranges = function->getAttrOfType<DictionaryAttr>(kSizesAttrName);
   llvm::MapVector<StringAttr, OpenSize> sizes;
-  for (NamedAttribute range : ranges ? ranges.getValue() : ArrayRef<NamedAttribute>()) {
-    auto [min, max] = *rangeOf(range.getValue());
-    sizes.insert({range.getName(), {range.getName().str(), min, max, {}}});
-  }
+  for (NamedAttribute range : ranges ? ranges.getValue() : ArrayRef<NamedAttribute>())
+    sizes.insert({range.getName(), *rangeOf(range.getName(), range.getValue())});
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto names = function.getArgAttrOfType<ArrayAttr>(i, kDimsAttrName);
     if (!names || !numOpen(type))
@@ -95,15 +128,18 @@ LogicalResult ncclx::verifySizesAttr(Operation *op, Attribute value) {
         if (auto text = dyn_cast<StringAttr>(name))
           used.insert(text.getValue());
   for (NamedAttribute range : ranges) {
-    auto ends = rangeOf(range.getValue());
-    if (!ends)
+    auto found = rangeOf(range.getName(), range.getValue());
+    if (!found)
       return op->emitOpError("size '")
-             << range.getName().getValue() << "' must be [least, greatest], but is "
+             << range.getName().getValue()
+             << "' must be [least, greatest] or [least, greatest, multiple], but is "
              << range.getValue();
-    if (ends->first < 0 || ends->first > ends->second)
-      return op->emitOpError("size '")
-             << range.getName().getValue() << "' is from " << ends->first << " to " << ends->second
-             << ", expected 0 <= least <= greatest";
+    if (found->min < 0 || found->min > found->max)
+      return op->emitOpError("size '") << found->name << "' is from " << found->min << " to "
+                                       << found->max << ", expected 0 <= least <= greatest";
+    if (found->multiple < 1 || !found->holds(found->min) || !found->holds(found->max))
+      return op->emitOpError("size '") << found->name << "' is a multiple of " << found->multiple
+                                       << ", expected at least 1, and both ends to be one";
     if (!used.contains(range.getName().getValue()))
       return op->emitOpError("size '")
              << range.getName().getValue() << "' is that of no argument's dimension";

@@ -52,8 +52,8 @@ public:
 
   /// Sets the arguments' types, follows them through the body, and sets the results' types.
   LogicalResult specialize(func::FuncOp function, const Signature &arguments);
-  /// Erases the private functions that were copied and have no caller left.
-  void dropCopied();
+  /// Erases the private functions of open sizes that have no caller left.
+  void dropUnused();
 
 private:
   MLIRContext *context;
@@ -64,7 +64,6 @@ private:
     func::FuncOp function; ///< null while it is made
   };
   std::map<std::pair<Operation *, std::vector<const void *>>, Copy> copies;
-  SmallVector<func::FuncOp> copied;
 
   LogicalResult block(Block &block);
   LogicalResult op(Operation *op);
@@ -205,9 +204,7 @@ FailureOr<func::FuncOp> Specializer::calleeFor(Operation *call, FlatSymbolRefAtt
   if (isNew) {
     func::FuncOp copy = callee.clone();
     copy.setPrivate();
-    symbols.insert(copy, Block::iterator(callee->getNextNode())); // finds another name
-    if (callee.isPrivate() && !llvm::is_contained(copied, callee))
-      copied.push_back(callee);
+    symbols.insert(copy, std::next(Block::iterator(callee))); // finds another name
     if (callee.isExternal()) {
       copy.setFunctionType(
           FunctionType::get(context, arguments.first, callee.getFunctionType().getResults()));
@@ -394,10 +391,16 @@ LogicalResult Specializer::specialize(func::FuncOp function, const Signature &ar
   return success();
 }
 
-void Specializer::dropCopied() {
-  for (func::FuncOp function : copied)
-    if (SymbolTable::symbolKnownUseEmpty(function, module))
-      function.erase();
+void Specializer::dropUnused() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function.isPrivate() && anyOpen(function.getArgumentTypes()) &&
+          SymbolTable::symbolKnownUseEmpty(function, module)) {
+        function.erase();
+        changed = true;
+      }
+  }
 }
 
 /// What is left open has a size that is no function of the arguments' sizes.
@@ -440,7 +443,8 @@ struct SpecializeSizes : ncclx::impl::SpecializeSizesBase<SpecializeSizes> {
       for (const OpenSize &size : getOpenSizes(function)) {
         auto it = given.find(size.name);
         if (it == given.end()) {
-          function.emitOpError("leaves ") << size.str() << " open, but no value is given";
+          function.emitOpError("leaves size '")
+              << size.name << "' (" << size.place() << ") open, but no value is given";
           return signalPassFailure();
         }
         taken.insert(size.name);
@@ -465,18 +469,16 @@ LogicalResult mlir::ncclx::specializeSizes(func::FuncOp function, ArrayRef<int64
   SmallVector<OpenSize> open = getOpenSizes(function);
   assert(open.size() == values.size() && "a value for each size");
   Signature arguments{SmallVector<Type>(function.getArgumentTypes()), {}};
-  std::string text;
   for (auto [size, value] : llvm::zip_equal(open, values)) {
-    if (value < size.min || value > size.max)
-      return function.emitOpError()
-             << size.str() << " is " << value << ", expected " << size.min << " to " << size.max;
+    if (!size.holds(value))
+      return function.emitOpError("size '") << size.name << "' (" << size.place() << ") is "
+                                            << value << ", expected " << size.range();
     for (OpenSize::Place place : size.places) {
       auto type = cast<RankedTensorType>(arguments.first[place.argument]);
       SmallVector<int64_t> shape(type.getShape());
       shape[place.dim] = value;
       arguments.first[place.argument] = type.clone(shape);
     }
-    text += (text.empty() ? "" : ", ") + size.name + " = " + std::to_string(value);
   }
   if (open.empty())
     return success();
@@ -484,8 +486,8 @@ LogicalResult mlir::ncclx::specializeSizes(func::FuncOp function, ArrayRef<int64
   Specializer specializer(module);
   LogicalResult done = specializer.specialize(function, arguments);
   if (succeeded(done))
-    specializer.dropCopied();
+    specializer.dropUnused();
   if (succeeded(done) && succeeded(verify(module)) && succeeded(verifyAllKnown(function)))
     return success();
-  return emitError(function.getLoc(), "the graph cannot be made for ") << text;
+  return emitError(function.getLoc(), "the graph cannot be made for ") << sizesText(open, values);
 }

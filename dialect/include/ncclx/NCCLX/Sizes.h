@@ -1,6 +1,7 @@
 //===- Sizes.h - Sizes that a graph leaves open -----------------*- C++ -*-===//
 //
-// A function says by `ncclx.sizes = {n = [0, 64]}` which sizes it is for, and each argument by
+// A function says by `ncclx.sizes = {n = [0, 64]}` which sizes it is for (with a third
+// number: multiples of it), and each argument by
 // `ncclx.dims = ["n"]` which of them its `?` are, in order. SPEC.md numbers the rules (sizes C1 to
 // C6).
 //
@@ -13,10 +14,12 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <string>
+#include <vector>
 
 namespace mlir::ncclx {
 
-/// Attribute of a function: a dictionary from the name of each open size to [least, greatest].
+/// Attribute of a function: a dictionary from the name of each open size to [least, greatest] or
+/// [least, greatest, multiple].
 inline constexpr llvm::StringLiteral kSizesAttrName = "ncclx.sizes";
 /// Attribute of a function's argument: the name of the size that each of its `?` is.
 inline constexpr llvm::StringLiteral kDimsAttrName = "ncclx.dims";
@@ -28,14 +31,25 @@ struct OpenSize {
     int64_t dim;
   };
   std::string name;
-  int64_t min, max;
+  int64_t min, max, multiple;
   SmallVector<Place> places; ///< where it is found: at least one
 
-  /// "size 'n' (dimension 0 of argument 2)"
-  std::string str() const;
-  /// A size between the ends: a prime where there is one, so that hardly a group divides it.
+  /// "dimension 0 of argument 2"
+  std::string place() const;
+  bool holds(int64_t value) const { return value >= min && value <= max && value % multiple == 0; }
+  /// "0 to 64, a multiple of 8"
+  std::string range() const;
+  /// A size between the ends: a prime, or a prime number of multiples, where there is one, so that
+  /// hardly a group divides it.
   int64_t middle() const;
 };
+
+/// Sizes that stand for all: each at its least, middle and greatest, together and one by one
+/// against the others. None where nothing is open.
+std::vector<SmallVector<int64_t>> sampleSizes(ArrayRef<OpenSize> open);
+
+/// "n = 5, m = 3"
+std::string sizesText(ArrayRef<OpenSize> open, ArrayRef<int64_t> values);
 
 /// The sizes that a verified function leaves open, by name.
 SmallVector<OpenSize> getOpenSizes(FunctionOpInterface function);

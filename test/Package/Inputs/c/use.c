@@ -66,6 +66,7 @@ static int rankMain(ncclxProgram_t program, int rank, const char *address, const
   const ncclxrtPlanDesc_t *desc = ncclxProgramPlan(program);
   if (ncclxrtCommInit(&config, &comm) || ncclxrtPlanPrepare(comm, desc, &plan)) {
     fprintf(stderr, "rank %d: %s\n", rank, ncclxrtGetLastError(comm));
+    ncclxrtCommDestroy(comm); /* a rank that just went would be one that died */
     return 1;
   }
   /* Inputs are f32 and hold rank + 1 everywhere. */

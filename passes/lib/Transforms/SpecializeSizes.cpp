@@ -69,12 +69,21 @@ private:
   LogicalResult op(Operation *op);
   LogicalResult regions(Operation *op);
   LogicalResult collective(CollectiveOpInterface op);
-  /// Sets the results and the callee of a call of a function with open sizes.
+  /// The copy of a function of open sizes for these operands; null where it has none.
   FailureOr<func::FuncOp> calleeFor(Operation *call, FlatSymbolRefAttr callee, ValueRange operands);
   /// Where `values` is to be carried into `targets`: their types are those of the values.
   static void carry(ValueRange values, ValueRange targets) {
     for (auto [value, target] : llvm::zip_equal(values, targets))
       target.setType(value.getType());
+  }
+  template <typename Call> LogicalResult call(Call op, ValueRange operands) {
+    FailureOr<func::FuncOp> callee = calleeFor(op, op.getCalleeAttr(), operands);
+    if (failed(callee) || !*callee)
+      return failure(failed(callee));
+    op.setCallee(callee->getSymName());
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), callee->getResultTypes()))
+      result.setType(type);
+    return success();
   }
   bool foldNumbers(Operation *op);
   bool cleanUp(Operation *op);
@@ -276,28 +285,10 @@ LogicalResult Specializer::op(Operation *op) {
   }
   if (auto exchange = dyn_cast<CollectiveOpInterface>(op))
     return collective(exchange);
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    FailureOr<func::FuncOp> callee = calleeFor(op, call.getCalleeAttr(), call.getOperands());
-    if (failed(callee))
-      return failure();
-    if (*callee) {
-      call.setCallee(callee->getSymName());
-      for (auto [result, type] : llvm::zip_equal(call.getResults(), callee->getResultTypes()))
-        result.setType(type);
-    }
-    return success();
-  }
-  if (auto call = dyn_cast<CallOp>(op)) {
-    FailureOr<func::FuncOp> callee = calleeFor(op, call.getCalleeAttr(), call.getInputs());
-    if (failed(callee))
-      return failure();
-    if (*callee) {
-      call.setCallee(callee->getSymName());
-      for (auto [result, type] : llvm::zip_equal(call.getResults(), callee->getResultTypes()))
-        result.setType(type);
-    }
-    return success();
-  }
+  if (auto kernel = dyn_cast<func::CallOp>(op))
+    return call(kernel, kernel.getOperands());
+  if (auto kernel = dyn_cast<CallOp>(op))
+    return call(kernel, kernel.getInputs());
   if (!anyOpen(op->getResultTypes()))
     return success();
   if (auto await = dyn_cast<AwaitOp>(op)) {

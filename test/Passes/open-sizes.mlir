@@ -8,6 +8,10 @@
 // RUN: ncclx-opt %s --ncclx-simplify-collectives | FileCheck %s --check-prefix=SAME
 // RUN: ncclx-opt %s --ncclx-specialize-sizes=sizes=n=8 --ncclx-simplify-collectives | FileCheck %s --check-prefix=EVEN
 // RUN: ncclx-opt %s --ncclx-specialize-sizes=sizes=n=7 --ncclx-simplify-collectives | FileCheck %s --check-prefix=UNEVEN
+// RUN: sed 's/0, 64/0, 9223372036854775807/' %s | not ncclx-opt --ncclx-specialize-sizes=sizes=n=9223372036854775807 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: sed 's/0, 64/0, 9223372036854775807/' %s | not ncclx-opt --ncclx-specialize-sizes=sizes=n=4611686018427387904 2>&1 | FileCheck %s --check-prefix=BYTES
+// ROWS: error: 'ncclx.all_gather' op gathers more than 2^63 rows
+// BYTES: error: 'ncclx.reduce_scatter' op needs less than 2^63 bytes
 
 ncclx.grid @g ["x" = 4]
 // Four times the rows of a shard are as many as there were only where four divides them.

@@ -112,3 +112,20 @@ func.func @two_ranges(%a: tensor<?xf32> {ncclx.dims = ["n"]}) -> tensor<?xf32>
 }
 func.func private @inner(%a: tensor<?xf32> {ncclx.dims = ["k"]}) -> tensor<?xf32>
     attributes {ncclx.sizes = {k = [0, 64]}} { return %a : tensor<?xf32> }
+
+// -----
+
+// expected-error @+2 {{the graph cannot be made for n = 5}}
+// expected-error @+1 {{needs a body of one block, through which sizes are followed}}
+func.func private @declared(%a: tensor<?xf32> {ncclx.dims = ["n"]}) attributes {ncclx.sizes = {n = [0, 64]}}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func private @external(%a: tensor<?xf32>) -> tensor<?xf32>
+// expected-error @+2 {{the graph cannot be made for n = 5}}
+// expected-error @+1 {{result #0 of type 'tensor<?xf32>' has a size that does not follow from the arguments'}}
+func.func @unknown(%a: tensor<?xf32> {ncclx.dims = ["n"]}) -> tensor<?xf32> attributes {ncclx.sizes = {n = [0, 64]}} {
+  %0 = ncclx.call @external(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}

@@ -143,3 +143,48 @@ func.func @outer(%a: tensor<?xi32> {ncclx.dims = ["n"]}, %b: tensor<?xi32> {nccl
   %1 = call @inner(%0) : (tensor<?xi32>) -> tensor<?xi32>
   return %1 : tensor<?xi32>
 }
+
+// -----
+
+// Every way that control flow carries a tensor; a callee that stands last.
+ncclx.grid @g ["tp" = 2]
+// CHECK-LABEL: func.func @ways
+// CHECK-SAME: -> tensor<5xf32>
+func.func @ways(%a: tensor<?xf32> {ncclx.dims = ["n"]}, %i: index {ncclx.uniform}, %b: tensor<?xf32> {ncclx.dims = ["m"]}) -> tensor<?xf32> attributes {ncclx.sizes = {m = [3, 3], n = [0, 64]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: scf.while {{.*}} : (tensor<5xf32>, index) -> (tensor<5xf32>, index)
+  %r:2 = scf.while (%x = %a, %k = %c0) : (tensor<?xf32>, index) -> (tensor<?xf32>, index) {
+    %c = arith.cmpi slt, %k, %i : index
+    scf.condition(%c) %x, %k : tensor<?xf32>, index
+  } do {
+  ^bb0(%x: tensor<?xf32>, %k: index):
+    %y = ncclx.all_reduce %x max accumulate f32 order any over @g["tp"] : tensor<?xf32> -> tensor<?xf32>
+    %k1 = arith.addi %k, %c1 : index
+    scf.yield %y, %k1 : tensor<?xf32>, index
+  }
+  // CHECK: scf.index_switch {{.*}} -> tensor<5xf32>
+  %s = scf.index_switch %i -> tensor<?xf32>
+  case 2 { scf.yield %r#0 : tensor<?xf32> }
+  default { %q = arith.negf %a : tensor<?xf32> scf.yield %q : tensor<?xf32> }
+  // CHECK: scf.execute_region -> tensor<5xf32>
+  %e = scf.execute_region -> tensor<?xf32> { %q = math.exp %s : tensor<?xf32> scf.yield %q : tensor<?xf32> }
+  %cmp = arith.cmpf ogt, %e, %a : tensor<?xf32>
+  // CHECK: arith.select {{.*}} : tensor<5xi1>, tensor<5xf32>
+  %sel = arith.select %cmp, %e, %a : tensor<?xi1>, tensor<?xf32>
+  %l = func.call @last(%sel) : (tensor<?xf32>) -> tensor<?xf32>
+  %n = tensor.dim %a, %c0 : tensor<?xf32>
+  // CHECK: tensor.expand_shape {{.*}} output_shape [5, 1] : tensor<5xf32> into tensor<5x1xf32>
+  %ex = tensor.expand_shape %l [[0, 1]] output_shape [%n, 1] : tensor<?xf32> into tensor<?x1xf32>
+  %f = tensor.collapse_shape %ex [[0, 1]] : tensor<?x1xf32> into tensor<?xf32>
+  %emp = tensor.empty(%n) : tensor<?xf32>
+  // CHECK: scf.forall {{.*}} -> (tensor<5xf32>)
+  %fa = scf.forall (%t) in (%n) shared_outs(%o = %emp) -> (tensor<?xf32>) {
+    %sl = tensor.extract_slice %f[%t] [1] [1] : tensor<?xf32> to tensor<1xf32>
+    scf.forall.in_parallel { tensor.parallel_insert_slice %sl into %o[%t] [1] [1] : tensor<1xf32> into tensor<?xf32> }
+  }
+  return %fa : tensor<?xf32>
+}
+// CHECK: func.func private @last_0(%{{.*}}: tensor<5xf32>) -> tensor<5xf32>
+// CHECK-NOT: @last(
+func.func private @last(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }

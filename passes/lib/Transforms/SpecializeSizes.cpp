@@ -127,6 +127,21 @@ bool Specializer::cleanUp(Operation *op) {
              llvm::none_of(op->getOperands(),
                            [&](Value v) { return v.getType().isIndex() && isConstant(v); }))
     return false;
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) { // upstream does it behind casts alone
+    SmallVector<OpFoldResult> sizes;
+    SmallVector<int64_t> shape;
+    for (OpFoldResult size : expand.getMixedOutputShape()) {
+      std::optional<int64_t> known = getConstantIntValue(size);
+      sizes.push_back(known ? OpFoldResult(Builder(context).getIndexAttr(*known)) : size);
+      shape.push_back(known.value_or(ShapedType::kDynamic));
+    }
+    OpBuilder builder(op);
+    op->replaceAllUsesWith(
+        tensor::ExpandShapeOp::create(builder, op->getLoc(), expand.getResultType().clone(shape),
+                                      expand.getSrc(), expand.getReassociationIndices(), sizes));
+    op->erase();
+    return true;
+  }
   bool changed = false;
   GreedyRewriteConfig config;
   config.setStrictness(GreedyRewriteStrictness::ExistingOps).enableConstantCSE(false);
@@ -244,6 +259,11 @@ LogicalResult Specializer::regions(Operation *op) {
     carry(loop.getInitArgs(), loop.getResults());
     return success();
   }
+  if (auto loop = dyn_cast<scf::ForallOp>(op)) {
+    carry(loop.getOutputs(), loop.getRegionIterArgs());
+    carry(loop.getOutputs(), loop.getResults());
+    return block(*loop.getBody());
+  }
   if (auto loop = dyn_cast<scf::WhileOp>(op)) {
     carry(loop.getInits(), loop.getBeforeArguments());
     if (failed(block(*loop.getBeforeBody())))
@@ -274,7 +294,8 @@ LogicalResult Specializer::regions(Operation *op) {
 }
 
 LogicalResult Specializer::op(Operation *op) {
-  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(op))
+  if (isa<scf::ForOp, scf::ForallOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp,
+          scf::ExecuteRegionOp>(op))
     return regions(op);
   if (auto start = dyn_cast<StartOp>(op)) {
     if (failed(block(start.getBody().front())))
@@ -360,7 +381,7 @@ LogicalResult Specializer::op(Operation *op) {
 
 LogicalResult Specializer::specialize(func::FuncOp function, const Signature &arguments) {
   if (!function.getBody().hasOneBlock())
-    return function.emitOpError("has several blocks, through which sizes are not followed");
+    return function.emitOpError("needs a body of one block, through which sizes are followed");
   Block &body = function.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&body);
   for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
@@ -386,7 +407,8 @@ void Specializer::dropUnused() {
   for (bool changed = true; changed;) {
     changed = false;
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (function.isPrivate() && anyOpen(function.getArgumentTypes()) &&
+      if (function.isPrivate() && !function->hasAttr(kSizesAttrName) &&
+          anyOpen(function.getArgumentTypes()) &&
           SymbolTable::symbolKnownUseEmpty(function, module)) {
         function.erase();
         changed = true;
@@ -427,9 +449,11 @@ struct SpecializeSizes : ncclx::impl::SpecializeSizesBase<SpecializeSizes> {
         return signalPassFailure();
       }
     }
-    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      if (!function->hasAttr(kSizesAttrName))
-        continue;
+    SmallVector<func::FuncOp> functions; // others may go on the way
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(kSizesAttrName))
+        functions.push_back(function);
+    for (func::FuncOp function : functions) {
       SmallVector<int64_t> values;
       for (const OpenSize &size : getOpenSizes(function)) {
         auto it = given.find(size.name);

@@ -40,9 +40,54 @@ func.func @collective_c1_element_type(%a: tensor<4xi4>) {
 // -----
 
 ncclx.grid @g ["tp" = 4]
-func.func @collective_c2_dynamic(%a: tensor<?xf32>) {
-  // expected-error @+1 {{needs static shapes, but found 'tensor<?xf32>'}}
+func.func @collective_c2_dynamic(%a: memref<?xf32>, %b: memref<16xf32>) {
+  // expected-error @+1 {{on memrefs needs static shapes, but found 'memref<?xf32>'}}
+  ncclx.all_gather %a dim 0 over @g["tp"] into(%b : memref<16xf32>) : memref<?xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c2_open_on_one_side(%a: tensor<?xf32>) {
+  // expected-error @+1 {{has a size of dimension 0 that is open on one side alone: ? in the input, 16 in the output}}
   %0 = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<?xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @collective_c2_open_split(%a: tensor<?x8xf32>) {
+  // expected-error @+1 {{has a size of dimension 0 that is open on one side alone: ? in the input, 2 in the output}}
+  %0 = ncclx.all_to_all %a split 0 concat 1 over @g["tp"] : tensor<?x8xf32> -> tensor<2x32xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_c4_beside_open(%a: tensor<?x8xf32>) {
+  // expected-error @+1 {{with 4 members gives dimension 1 the size 32, but the output has 31}}
+  %0 = ncclx.all_to_all %a split 0 concat 1 over @g["tp"] : tensor<?x8xf32> -> tensor<?x31xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_reduce_c1_open(%a: tensor<?x8xf32>) {
+  // expected-error @+1 {{keeps the size of dimension 0, expected ?, but the output has 4}}
+  %0 = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<?x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @all_to_all_v_c7_open(%a: tensor<?xf32>, %n: tensor<4xi32>) {
+  // expected-error @+1 {{with sizes cuts dimension 0 of input and result into 4 blocks of one size, but found ? and 8 rows}}
+  %0 = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<4xi32> over @g["tp"] : tensor<?xf32> -> tensor<8xf32>
   return
 }
 
@@ -539,9 +584,9 @@ func.func @chunk_c5_view(%t: !ncclx.token, %m: memref<8xf32>, %i: index) {
 
 // -----
 
-func.func @chunk_c6_dynamic(%f: !ncclx.future<tensor<?xf32>>, %i: index) {
-  // expected-error @+1 {{needs a static shape to cut, but found 'tensor<?xf32>'}}
-  %0 = ncclx.await %f chunk %i of 4 dim 0 : !ncclx.future<tensor<?xf32>> -> tensor<?xf32>
+func.func @chunk_c6_dynamic(%t: !ncclx.token, %m: memref<?xf32>, %i: index) {
+  // expected-error @+1 {{on memrefs needs a static shape to cut, but found 'memref<?xf32>'}}
+  %0 = ncclx.finish_chunk %t, %m[%i] of 4 dim 0 : memref<?xf32> -> memref<?xf32, strided<[1], offset: ?>>
   return
 }
 
@@ -624,15 +669,6 @@ func.func private @kernel(%a: memref<4xf32>) -> tensor<4xf32> {
 func.func @call_c3_mixed(%m: memref<4xf32>) {
   // expected-error @+1 {{takes scalars and tensors, but found 'memref<4xf32>'}}
   %0 = ncclx.call @kernel(%m) {flops = 1, bytes = 1, sms = 1} : (memref<4xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-func.func private @kernel(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }
-func.func @call_c3_dynamic_result(%a: tensor<?xf32>) {
-  // expected-error @+1 {{needs results of static shape, but found 'tensor<?xf32>'}}
-  %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<?xf32>) -> tensor<?xf32>
   return
 }
 

@@ -49,7 +49,7 @@ bool ncclx::accumulates(Type element, Type accumulate) {
 bool ncclx::fitsBytes(ShapedType type) {
   int64_t bytes = 8;
   for (int64_t size : type.getShape())
-    if (size != 0 && llvm::MulOverflow(bytes, size, bytes))
+    if (size > 0 && llvm::MulOverflow(bytes, size, bytes))
       return false;
   return true;
 }
@@ -149,8 +149,8 @@ static LogicalResult verifyForm(CollectiveOpInterface op) {
 
   ShapedType in = op.getInputType(), out = op.getOutputType();
   for (ShapedType type : {in, out})
-    if (!type.hasStaticShape())
-      return op->emitOpError("needs static shapes, but found ") << type;
+    if (buffers && !type.hasStaticShape())
+      return op->emitOpError("on memrefs needs static shapes, but found ") << type;
   for (ShapedType type : {in, out})
     if (!fitsBytes(type))
       return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
@@ -234,6 +234,11 @@ LogicalResult ncclx::verifyDim(Operation *op, StringRef verb, int64_t dim, Shape
   return success();
 }
 
+/// A size as types print it.
+static std::string sizeText(int64_t size) {
+  return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
+
 /// The shapes must be equal but for the dimensions in `except`.
 static LogicalResult verifySameShape(CollectiveOpInterface op, ArrayRef<int64_t> except = {}) {
   ShapedType in = op.getInputType(), out = op.getOutputType();
@@ -243,14 +248,26 @@ static LogicalResult verifySameShape(CollectiveOpInterface op, ArrayRef<int64_t>
   for (int64_t d = 0; d < in.getRank(); ++d)
     if (!llvm::is_contained(except, d) && in.getDimSize(d) != out.getDimSize(d))
       return op->emitOpError("keeps the size of dimension ")
-             << d << ", expected " << in.getDimSize(d) << ", but the output has "
-             << out.getDimSize(d);
+             << d << ", expected " << sizeText(in.getDimSize(d)) << ", but the output has "
+             << sizeText(out.getDimSize(d));
   return success();
+}
+
+/// collective C2: sizes that follow from each other are both known or both open.
+static LogicalResult verifyBothOpen(CollectiveOpInterface op, int64_t dim) {
+  int64_t in = op.getInputType().getDimSize(dim), out = op.getOutputType().getDimSize(dim);
+  if (ShapedType::isDynamic(in) == ShapedType::isDynamic(out))
+    return success();
+  return op->emitOpError("has a size of dimension ")
+         << dim << " that is open on one side alone: " << sizeText(in) << " in the input, "
+         << sizeText(out) << " in the output";
 }
 
 /// The shard must have ceil(whole / n) rows.
 static LogicalResult verifyShard(CollectiveOpInterface op, int64_t dim, ShapedType shard,
                                  ShapedType whole, int64_t numMembers) {
+  if (whole.isDynamicDim(dim) || shard.isDynamicDim(dim))
+    return verifyBothOpen(op, dim);
   int64_t expected = getShardSize(whole.getDimSize(dim), numMembers);
   if (shard.getDimSize(dim) == expected)
     return success();
@@ -333,16 +350,21 @@ LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
 static LogicalResult verifyExchange(CollectiveOpInterface op, int64_t split, int64_t concat,
                                     int64_t numMembers) {
   ShapedType in = op.getInputType(), out = op.getOutputType();
-  if (in.getDimSize(split) % numMembers != 0)
+  bool open = in.isDynamicDim(split), openToo = in.isDynamicDim(concat);
+  if (!open && in.getDimSize(split) % numMembers != 0)
     return op->emitOpError("splits dimension ")
            << split << " of size " << in.getDimSize(split) << " among " << numMembers
            << " members, which does not divide";
   SmallVector<int64_t> expected(in.getShape());
-  expected[split] /= numMembers;
-  if (llvm::MulOverflow(expected[concat], numMembers, expected[concat]))
+  if (!open)
+    expected[split] /= numMembers;
+  if (!openToo && llvm::MulOverflow(expected[concat], numMembers, expected[concat]))
     return op->emitOpError("concatenates dimension ") << concat << " to more than 2^63 rows";
   for (int64_t dim : {split, concat})
-    if (out.getDimSize(dim) != expected[dim])
+    if (in.isDynamicDim(dim) || out.isDynamicDim(dim)) {
+      if (failed(verifyBothOpen(op, dim)))
+        return failure();
+    } else if (out.getDimSize(dim) != expected[dim])
       return op->emitOpError("with ")
              << numMembers << " members gives dimension " << dim << " the size " << expected[dim]
              << ", but the output has " << out.getDimSize(dim);
@@ -370,7 +392,7 @@ static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow
     }
   auto fits = [&](ArrayRef<int64_t> sums, ShapedType shape, StringRef what) -> LogicalResult {
     for (auto [member, sum] : llvm::enumerate(sums))
-      if (sum > shape.getDimSize(*flow.inCut))
+      if (!shape.isDynamicDim(*flow.inCut) && sum > shape.getDimSize(*flow.inCut))
         return op->emitOpError() << what << sum << " rows at member " << member
                                  << ", but there are " << shape.getDimSize(*flow.inCut) << " in "
                                  << shape;
@@ -383,15 +405,15 @@ static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow
 /// all_to_all_v C6 and C7.
 static LogicalResult verifyBlocks(CollectiveOpInterface op, int64_t dim, int64_t numMembers) {
   auto sizes = cast<ShapedType>(op.getSizes().getType());
-  if (sizes.getDimSize(0) != numMembers)
+  if (!sizes.isDynamicDim(0) && sizes.getDimSize(0) != numMembers)
     return op->emitOpError("needs one size for each of ")
            << numMembers << " members, but found " << sizes;
   int64_t in = op.getInputType().getDimSize(dim), out = op.getOutputType().getDimSize(dim);
-  if (in == out && in % numMembers == 0)
+  if (in == out && (ShapedType::isDynamic(in) || in % numMembers == 0))
     return success();
   return op->emitOpError("with sizes cuts dimension ")
          << dim << " of input and result into " << numMembers << " blocks of one size, but found "
-         << in << " and " << out << " rows";
+         << sizeText(in) << " and " << sizeText(out) << " rows";
 }
 
 static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t numMembers) {

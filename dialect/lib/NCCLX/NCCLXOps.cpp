@@ -329,7 +329,8 @@ CollectiveOpInterface StartOp::getCollective() {
 Type ncclx::getChunkType(ShapedType whole, int64_t count, int64_t dim) {
   int64_t size = whole.getDimSize(dim);
   SmallVector<int64_t> shape(whole.getShape());
-  shape[dim] = size % count == 0 ? size / count : ShapedType::kDynamic;
+  shape[dim] =
+      !ShapedType::isDynamic(size) && size % count == 0 ? size / count : ShapedType::kDynamic;
   if (isa<RankedTensorType>(whole))
     return whole.clone(shape);
   SmallVector<int64_t> offsets(shape.size(), 0), strides(shape.size(), 1);
@@ -344,8 +345,8 @@ static LogicalResult verifyChunk(Operation *op, Value chunk, int64_t count, int6
     return op->emitOpError("needs at least 1 chunk, but has ") << count;
   if (failed(verifyDim(op, "takes chunks of", dim, whole)))
     return failure();
-  if (!whole.hasStaticShape())
-    return op->emitOpError("needs a static shape to cut, but found ") << whole;
+  if (isa<BaseMemRefType>(whole) && !whole.hasStaticShape())
+    return op->emitOpError("on memrefs needs a static shape to cut, but found ") << whole;
   if (APInt index; matchPattern(chunk, m_ConstantInt(&index)))
     if (index.isNegative() || index.sge(count))
       return op->emitOpError("takes chunk ") << index.getSExtValue() << ", but there are " << count;
@@ -424,9 +425,6 @@ LogicalResult CallOp::verify() {
       return emitOpError("takes scalars and ")
              << (buffers ? "memrefs" : "tensors") << ", but found " << type;
   }
-  for (Type type : getResultTypes())
-    if (!cast<ShapedType>(type).hasStaticShape())
-      return emitOpError("needs results of static shape, but found ") << type;
   for (auto [name, value] :
        {std::pair("flops", getFlops()), std::pair("bytes", getBytes()), std::pair("sms", getSms())})
     if (static_cast<int64_t>(value) < 0)

@@ -8,6 +8,7 @@
 #include "InterpreterLowering.h"
 
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
 
@@ -577,6 +578,8 @@ LogicalResult Lowering::run(StringRef function) {
 
 FailureOr<LoweredProgram>
 mlir::ncclx::reference::lowerForInterpreter(ModuleOp module, StringRef function, int64_t ranks) {
+  if (failed(requireKnownSizes(module)))
+    return failure();
   // The caller's context may have met none of these yet.
   DialectRegistry registry;
   registerInterpreterDialects(registry);

@@ -1,6 +1,7 @@
 //===- MaterializeDestinations.cpp - Explicit destinations ----------------===//
 
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Transforms/Passes.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -20,6 +21,8 @@ struct MaterializeDestinations : ncclx::impl::MaterializeDestinationsBase<Materi
   using MaterializeDestinationsBase::MaterializeDestinationsBase;
 
   void runOnOperation() override {
+    if (failed(requireKnownSizes(getOperation())))
+      return signalPassFailure();
     auto materialize = [](Operation *at, RankedTensorType type, MutableOperandRange dest) {
       OpBuilder builder(at);
       Value empty = tensor::EmptyOp::create(builder, at->getLoc(), type.getShape(),

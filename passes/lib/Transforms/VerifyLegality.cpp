@@ -3,6 +3,7 @@
 #include "Flow.h"
 #include "Uniformity.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -183,6 +184,10 @@ LogicalResult Verifier::verifyWindows(Operation *op) {
 LogicalResult Verifier::run() {
   findCommunicating();
   bool ok = true;
+  // sizes C6: of private functions the caller gives the sizes.
+  for (auto function : module.getOps<func::FuncOp>())
+    if (communicating.contains(function) && function.isPublic())
+      ok &= succeeded(verifyAllNamed(function));
   module.walk([&](Operation *op) {
     bool communicates = isCommunication(op);
     if (auto call = dyn_cast<func::CallOp>(op)) {

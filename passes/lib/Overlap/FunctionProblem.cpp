@@ -110,8 +110,8 @@ static std::optional<overlap::Op> costOfProduct(linalg::LinalgOp op, std::string
 std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::CostModel &cost) {
   std::string name = describe(op);
   int64_t bytes = 0;
-  for (Type type : op->getOperandTypes())
-    bytes += bytesOf(type);
+  for (Value value : usedValues(op))
+    bytes += bytesOf(value.getType());
   if (auto call = dyn_cast<CallOp>(op)) {
     overlap::Op busy = cost.attention(name, call.getFlops(), call.getBytes(), /*backward=*/false);
     overlap::Op moving = cost.memory(name, call.getBytes());
@@ -155,6 +155,21 @@ std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::Cos
   return cost.memory(name, double(bytes));
 }
 
+std::optional<overlap::Op> mlir::ncclx::costOfCollective(CollectiveOpInterface op,
+                                                         const overlap::CostModel &cost,
+                                                         double fraction) {
+  StringRef kind = op->getName().stripDialect();
+  const overlap::Engine *engine = cost.engine(kind);
+  if (!engine)
+    return std::nullopt;
+  // A permute has one peer, however large its group is.
+  int64_t members = getGroupSize(op),
+          peers = isa<PermuteOp>(op) ? std::min<int64_t>(members, 2) : members;
+  return cost.collective(
+      describe(op), *engine, peers,
+      overlap::wireBytes(kind, members, double(op.getPayloadBytes()) * fraction));
+}
+
 std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp start,
                                            const overlap::CostModel &cost) {
   if (op.isBufferForm() || op.isAsync())
@@ -170,20 +185,17 @@ std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp sta
     if (!await)
       return "a future is never awaited";
   }
-  StringRef kind = op->getName().stripDialect();
-  const overlap::Engine *engine = cost.engine(kind);
-  if (!engine)
-    return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name, kind);
-  int64_t members = getGroupSize(op);
+  std::optional<overlap::Op> priced = costOfCollective(op, cost);
+  if (!priced)
+    return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name,
+                         op->getName().stripDialect());
   unsigned number = problem.ops.size();
   Operation *whole = start ? start.getOperation() : op.getOperation();
   std::vector<unsigned> after = producers(whole);
   if (await) // what it keeps must exist: simply before the start
     for (Value kept : await.getKeeping())
       producers(kept, after);
-  problem.ops.push_back(
-      cost.collective(describe(op), *engine, members,
-                      overlap::wireBytes(kind, members, double(op.getPayloadBytes()))));
+  problem.ops.push_back(std::move(*priced));
   problem.ops.back().after = std::move(after);
   sites.push_back({whole, op, await});
   addBuffer(number, op.getResult());

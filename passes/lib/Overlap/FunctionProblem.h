@@ -71,6 +71,11 @@ bool isGlue(Operation *op);
 /// A kernel's time and shares; nothing where they are not known.
 std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost);
 
+/// What a collective takes; with a `fraction` of its bytes, one of several like it. Nothing where
+/// no engine carries it.
+std::optional<overlap::Op> costOfCollective(CollectiveOpInterface op,
+                                            const overlap::CostModel &cost, double fraction = 1);
+
 /// "all_gather of 16384 bytes", "linalg.matmul -> tensor<4x8xf32>": how remarks call it.
 std::string describe(Operation *op);
 

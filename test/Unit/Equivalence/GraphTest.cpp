@@ -184,6 +184,50 @@ TEST(EquivalenceGraph, InParts) {
     }
 }
 
+// The same in steps: rings and doubling steps, of any number of members, over axes and listed
+// groups; sums in the declared order, in a wider type too. NaN, infinities and -0 among the inputs.
+TEST(EquivalenceGraph, InSteps) {
+  const std::string machine =
+      "margin=0 machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/small-tiles.json";
+  struct Case {
+    Grid grid;
+    Axes axes;
+    int64_t members;
+  };
+  Axes listed;
+  listed.groups = {{4, 0, 2}, {1, 3, 5}};
+  std::vector<Case> cases = {{{{"x", 2}}, {"x"}, 2},
+                             {{{"x", 5}}, {"x"}, 5},
+                             {{{"x", 6}}, {"x"}, 6},
+                             {{{"x", 6}}, listed, 3},
+                             {{{"x", 2}, {"y", 4}}, {"x", "y"}, 8},
+                             {{{"x", 3}, {"y", 2}}, {"y", "x"}, 6}};
+  auto reduced = [](GraphText &g, const Axes &axes, int64_t n, const std::string &reduction,
+                    const std::string &type) {
+    Tensor product = g.matmul(g.argument({3 * n, 4}, type), g.argument({4, 5}, type));
+    g.result(g.reduceScatter(product, 0, reduction, axes));
+  };
+  for (Case &c : cases)
+    for (bool ring : {true, false}) {
+      std::string order = ring ? "ring" : "tree";
+      SCOPED_TRACE(order + " of " + std::to_string(c.members));
+      GraphText g(c.grid);
+      Tensor w = g.argument({16, 9}, "f32");
+      g.result(g.matmul(g.allGather(g.argument({5, 16}, "f32"), 0, 5 * c.members, c.axes), w));
+      Tensor left = g.argument({4, 9}, "f32");
+      g.result(g.matmul(left, g.allGather(g.argument({9, 2}, "f32"), 1, 2 * c.members, c.axes)));
+      reduced(g, c.axes, c.members, "sum accumulate f32 order " + order, "f32");
+      reduced(g, c.axes, c.members, "sum accumulate f32 order " + order, "bf16");
+      reduced(g, c.axes, c.members, "max accumulate f32 order any", "f32");
+      reduced(g, c.axes, c.members, "prod accumulate i64 order any", "i32");
+      expectEqual(
+          g,
+          {.pipeline = (ring ? "ncclx-ring-exchanges{" : "ncclx-double-exchanges{") + machine + "}",
+           .specials = true},
+          {"shm"});
+    }
+}
+
 // Chunks in any order, one twice, and the whole last; both kinds that have chunks.
 TEST(EquivalenceGraph, Chunks) {
   GraphText g({{"x", 2}, {"y", 3}});

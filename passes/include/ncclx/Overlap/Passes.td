@@ -107,6 +107,42 @@ def SplitExchanges : Pass<"ncclx-split-exchanges", "::mlir::ModuleOp"> {
   ];
 }
 
+class StepExchanges<string name> : Pass<name, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of a collective's time that the steps must gain at least">
+  ];
+}
+
+def RingExchanges : StepExchanges<"ncclx-ring-exchanges"> {
+  let summary = "Take a gather and its product, or a product and its reduction, round a ring";
+  let description = [{
+    A member multiplies the shard that it has while it receives the next from its neighbour; of a reduction, adds its
+    own product to the partial sum that comes round, in `order ring`. Rows are put in place by one rotation. What the
+    model does not like stays whole, and so does what would leave links idle: in a full mesh a permute gets less than
+    the native collective (the machine file says what). Run ncclx-overlap behind it.
+
+    Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
+    After: `%a1 = ncclx.permute %a shift -1 ...; %c0 = linalg.matmul ins(%a, %w); %a2 = ncclx.permute %a1 shift -1 ...; ...`
+  }];
+}
+
+def DoubleExchanges : StepExchanges<"ncclx-double-exchanges"> {
+  let summary = "Take a gather and its product, or a product and its reduction, in doubling steps";
+  let description = [{
+    As ncclx-ring-exchanges, but each step brings as many shards as are there: products grow by S, S, 2S, 4S, ...; of a
+    reduction they shrink, and sums are in `order tree`. Of a group over several axes the last one doubles, and one
+    shard from each place on the outer axes is asked for first, so that it crosses the slow links while the first
+    products run. Any number of members.
+
+    Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
+    After: `%a1 = ncclx.permute %a shift -1 ...; %c0 = linalg.matmul ins(%a, %w); %a23 = ncclx.permute %a, %a1 shift -2 ...; ...`
+  }];
+}
+
 def Diagnose : Pass<"ncclx-diagnose", "::mlir::ModuleOp"> {
   let summary = "Hold a measured timeline against what the schedule promises";
   let description = [{

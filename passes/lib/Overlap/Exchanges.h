@@ -43,8 +43,8 @@ public:
   /// Why this form does not take the exchange, beyond what all forms ask for; empty if it does.
   virtual std::string refuses(Exchange &) { return ""; }
   /// What it takes in this form, and the form in words ("4 parts"); or in `why` what is missing.
-  virtual std::optional<double> seconds(Exchange &, const overlap::Op &product,
-                                        std::string &words, std::string &why) = 0;
+  virtual std::optional<double> seconds(Exchange &, const overlap::Op &product, std::string &words,
+                                        std::string &why) = 0;
   virtual void rewrite(Exchange &) = 0;
 };
 

@@ -1,5 +1,7 @@
 //===- FunctionProblem.cpp - A function as a problem, and back -----------------------===//
 #include "FunctionProblem.h"
+#include "Halves.h"
+#include "ncclx/Overlap/Solve.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -107,12 +109,29 @@ static std::optional<overlap::Op> costOfProduct(linalg::LinalgOp op, std::string
   return cost.gemm(std::move(name), m * groups, n, k, groups);
 }
 
+/// A kernel that says it is a grouped product. Which rows go to which group is known at run time:
+/// the last tile of each is half full on average.
+static std::optional<overlap::Op> costOfGroupedProduct(CallOp call, std::string name,
+                                                       const overlap::CostModel &cost) {
+  auto sizes = call->getAttrOfType<DenseI64ArrayAttr>(kProductAttrName);
+  auto rows = call.getInputs().empty() ? RankedTensorType()
+                                       : dyn_cast<RankedTensorType>(call.getInputs()[0].getType());
+  if (!sizes || sizes.size() != 4 || !rows || rows.getRank() == 0 || !rows.hasStaticShape() ||
+      llvm::any_of(sizes.asArrayRef(), [](int64_t size) { return size < 1; }))
+    return std::nullopt;
+  double groups = sizes[0];
+  double m = double(rows.getDimSize(0)) * sizes[1] + (groups > 1 ? groups * cost.tileM / 2 : 0);
+  return cost.gemm(std::move(name), m, sizes[2], sizes[3], groups);
+}
+
 std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::CostModel &cost) {
   std::string name = describe(op);
   int64_t bytes = 0;
   for (Value value : usedValues(op))
     bytes += bytesOf(value.getType());
   if (auto call = dyn_cast<CallOp>(op)) {
+    if (std::optional<overlap::Op> product = costOfGroupedProduct(call, name, cost))
+      return product;
     overlap::Op busy = cost.attention(name, call.getFlops(), call.getBytes(), /*backward=*/false);
     overlap::Op moving = cost.memory(name, call.getBytes());
     return busy.seconds >= moving.seconds ? busy : moving;
@@ -178,11 +197,12 @@ std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp sta
   if (start) {
     for (Operation *user : start.getFuture().getUsers()) {
       auto a = dyn_cast<AwaitOp>(user);
-      if (!a || a->getBlock() != body || a.getChunk())
+      bool hands = isa<scf::ForOp>(user) || user == body->getTerminator();
+      if (user->getBlock() != body || !(hands || (a && !a.getChunk())))
         return "a future is awaited by chunk or is handed on";
       await = a;
     }
-    if (!await)
+    if (start.getFuture().use_empty())
       return "a future is never awaited";
   }
   std::optional<overlap::Op> priced = costOfCollective(op, cost);
@@ -203,23 +223,40 @@ std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp sta
   given.push_back({StepKind::start, number});
   if (await)
     numbers[await] = number;
+  else if (start)
+    handedOn.push_back(number);
   else
     given.push_back({StepKind::await, number});
   return "";
 }
 
+/// Whatever is handed on to `op` is taken to be complete there: what a loop does with a collective
+/// in flight is counted in the loop.
+void FunctionProblem::complete(Operation *op) {
+  std::erase_if(handedOn, [&](unsigned number) {
+    bool here = llvm::is_contained(sites[number].op->getUsers(), op);
+    if (here)
+      given.push_back({StepKind::await, number});
+    return here;
+  });
+}
+
 std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
                                  const LoopCosts &loops) {
+  complete(op);
   if (isGlue(op) || op->hasTrait<OpTrait::IsTerminator>())
     return "";
   if (auto start = dyn_cast<StartOp>(op))
     return addCollective(start.getCollective(), start, cost);
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
     return addCollective(collective, nullptr, cost);
-  if (isa<AwaitOp>(op)) {
+  if (auto await = dyn_cast<AwaitOp>(op)) {
     auto it = numbers.find(op);
-    if (it == numbers.end())
-      return "a future comes from elsewhere";
+    if (await.getChunk())
+      return "a future is awaited by chunk";
+    if (it ==
+        numbers.end()) // of a loop, or of the iteration before: complete, and stands by its user
+      return "";
     given.push_back({StepKind::await, it->second});
     return "";
   }
@@ -290,6 +327,21 @@ FailureOr<FunctionProblem> FunctionProblem::read(Block &block, const overlap::Co
   return result;
 }
 
+std::optional<Predicted> mlir::ncclx::predict(Block &block, const overlap::CostModel &cost,
+                                              std::string &why) {
+  FailureOr<FunctionProblem> f = FunctionProblem::read(block, cost, LoopCosts(), why);
+  if (failed(f))
+    return std::nullopt;
+  overlap::SolveOptions options;
+  options.margin = 0;
+  options.effort = 20'000;
+  Predicted result;
+  for (const overlap::Op &op : f->problem.ops)
+    result.communication += op.collective ? op.seconds : 0;
+  result.seconds = overlap::solve(f->problem, f->given, options).timeline.seconds;
+  return result;
+}
+
 void FunctionProblem::place(Operation *op) {
   if (op->getBlock() != body || !placed.insert(op).second)
     return;
@@ -325,7 +377,7 @@ void FunctionProblem::apply(const overlap::Schedule &schedule) {
     }
     bool alone =
         at + 1 < schedule.size() && schedule[at + 1] == overlap::Step{StepKind::await, step.op};
-    if (step.kind == StepKind::run || site.await || alone) {
+    if (step.kind == StepKind::run || isa<StartOp>(site.op) || alone) {
       place(site.op);
       continue;
     }

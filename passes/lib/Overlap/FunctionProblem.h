@@ -28,7 +28,7 @@ public:
   struct Site {
     Operation *op = nullptr;          ///< a kernel, a start, or a collective by itself
     CollectiveOpInterface collective; ///< null for kernels
-    AwaitOp await;                    ///< of a start
+    AwaitOp await;                    ///< of a start; null if a loop or the next iteration has it
   };
 
   /// Reads the block, or says why it is not taken.
@@ -57,10 +57,19 @@ private:
   std::string add(Operation *op, const overlap::CostModel &cost, const LoopCosts &loops);
   std::vector<overlap::Buffer> innerPeaks;         ///< what iterations of loops have alive
   std::vector<std::pair<unsigned, int64_t>> inner; ///< their numbers, and their sizes before
+  std::vector<unsigned> handedOn; ///< collectives whose futures leave the block's ops
+  void complete(Operation *before);
   std::string addCollective(CollectiveOpInterface op, StartOp start,
                             const overlap::CostModel &cost);
   void place(Operation *op);
 };
+
+/// What a block takes once it is scheduled, and all its collectives one after the other.
+struct Predicted {
+  double seconds = 0, communication = 0;
+};
+/// Schedules a block on paper, in less effort than ncclx-overlap takes; or says why it cannot be.
+std::optional<Predicted> predict(Block &block, const overlap::CostModel &cost, std::string &why);
 
 /// Whether anything in it communicates.
 bool communicates(Operation *op);

@@ -40,3 +40,15 @@ Value mlir::ncclx::putPart(OpBuilder &b, Location loc, Value part, Value whole, 
     sizes.push_back(b.getIndexAttr(extent));
   return tensor::InsertSliceOp::create(b, loc, part, whole, offsets, sizes, strides);
 }
+
+FailureOr<std::optional<unsigned>> mlir::ncclx::dimensionOf(AffineMap map, unsigned loop) {
+  std::optional<unsigned> found;
+  for (auto [i, expr] : llvm::enumerate(map.getResults())) {
+    if (!expr.isFunctionOfDim(loop))
+      continue;
+    if (found || !isa<AffineDimExpr>(expr))
+      return failure();
+    found = i;
+  }
+  return found;
+}

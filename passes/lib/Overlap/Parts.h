@@ -16,5 +16,9 @@ Value takeSlice(OpBuilder &b, Location loc, Value tensor, unsigned dim, int64_t 
 /// `whole` with `part` at `from` of one dimension.
 Value putPart(OpBuilder &b, Location loc, Value part, Value whole, unsigned dim, int64_t from);
 
+/// The operand's dimension that a loop runs over; nothing where it runs over none. Fails where the
+/// loop does not run over a dimension as it stands.
+FailureOr<std::optional<unsigned>> dimensionOf(AffineMap map, unsigned loop);
+
 } // namespace mlir::ncclx
 #endif // NCCLX_LIB_OVERLAP_PARTS_H

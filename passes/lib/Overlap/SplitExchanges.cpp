@@ -28,8 +28,8 @@ class NativeParts : public ExchangeForm {
 public:
   NativeParts(const overlap::CostModel &cost, unsigned parts) : cost(cost), asked(parts) {}
 
-  std::optional<double> seconds(Exchange &edge, const overlap::Op &product,
-                                std::string &words, std::string &why) override {
+  std::optional<double> seconds(Exchange &edge, const overlap::Op &product, std::string &words,
+                                std::string &why) override {
     double best = 0;
     parts = 0;
     for (unsigned p = asked ? asked : 2; p <= (asked ? asked : 8); ++p) {

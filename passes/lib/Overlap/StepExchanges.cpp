@@ -139,8 +139,9 @@ std::optional<double> Steps::seconds(Exchange &edge, const overlap::Op &product,
   // idle; parts of the native collective (ncclx-split-exchanges) hide as much.
   const overlap::Engine *native = cost.engine(edge.collective->getName().stripDialect());
   if (carrier->bytesPerSecond < 0.9 * native->bytesPerSecond) {
-    why = llvm::formatv("its steps would leave links idle: a permute gets {0:F0} GB/s, the whole {1:F0} GB/s",
-                        carrier->bytesPerSecond / 1e9, native->bytesPerSecond / 1e9);
+    why = llvm::formatv(
+        "its steps would leave links idle: a permute gets {0:F0} GB/s, the whole {1:F0} GB/s",
+        carrier->bytesPerSecond / 1e9, native->bytesPerSecond / 1e9);
     return std::nullopt;
   }
   int64_t n = edge.members();

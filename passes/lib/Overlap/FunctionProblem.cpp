@@ -254,9 +254,25 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
     auto it = numbers.find(op);
     if (await.getChunk())
       return "a future is awaited by chunk";
-    if (it ==
-        numbers.end()) // of a loop, or of the iteration before: complete, and stands by its user
+    if (it == numbers.end()) {
+      auto from = comesFrom.find(op);
+      if (from == comesFrom.end()) // what a loop gives is complete, and stands by its user
+        return "";
+      CollectiveOpInterface collective = from->second.getCollective();
+      std::optional<overlap::Op> rest = costOfCollective(collective, cost);
+      if (!rest)
+        return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name,
+                             collective->getName().stripDialect());
+      unsigned number = problem.ops.size();
+      problem.ops.push_back(std::move(*rest));
+      sites.push_back({nullptr, collective, await});
+      addBuffer(number, op->getResults());
+      numbers[op] = number;
+      resumed.push_back({number, from->second});
+      given.insert(given.begin(), {StepKind::start, number});
+      given.push_back({StepKind::await, number});
       return "";
+    }
     given.push_back({StepKind::await, it->second});
     return "";
   }
@@ -287,6 +303,37 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
   return "";
 }
 
+void FunctionProblem::findResumed() {
+  auto loop = dyn_cast<scf::ForOp>(body->getParentOp());
+  if (!loop)
+    return;
+  for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    auto start = yielded.getDefiningOp<StartOp>();
+    if (!start || start->getBlock() != body || !argument.hasOneUse())
+      continue;
+    if (auto await = dyn_cast<AwaitOp>(*argument.user_begin()); await && await->getBlock() == body)
+      comesFrom[await] = start;
+  }
+}
+
+void FunctionProblem::shareTimes() {
+  for (auto [rest, start] : resumed) {
+    overlap::Op &first = problem.ops[numbers[start]], &second = problem.ops[rest];
+    double behind = 0;
+    bool started = false;
+    for (overlap::Step step : given) {
+      started |= step == overlap::Step{StepKind::start, numbers[start]};
+      if (started && step.kind == StepKind::run)
+        behind += problem.ops[step.op].seconds;
+    }
+    double part = first.seconds > behind ? behind / first.seconds : 1;
+    for (auto [op, share] : {std::pair(&first, part), std::pair(&second, 1 - part)}) {
+      op->seconds *= share;
+      op->joules *= share;
+    }
+  }
+}
+
 int64_t FunctionProblem::peakBefore() const {
   overlap::Problem before = problem;
   for (auto [buffer, bytes] : inner)
@@ -299,11 +346,13 @@ FailureOr<FunctionProblem> FunctionProblem::read(Block &block, const overlap::Co
   FunctionProblem result;
   result.body = &block;
   result.problem = cost.problem();
+  result.findResumed();
   for (Operation &op : *result.body) {
     why = result.add(&op, cost, loops);
     if (!why.empty())
       return failure();
   }
+  result.shareTimes();
   // Each producer's buffer is used by the ops that need it; what is returned lives to the end.
   std::vector<overlap::Op> &ops = result.problem.ops;
   for (unsigned i = 0; i < ops.size(); ++i)
@@ -375,6 +424,8 @@ void FunctionProblem::apply(const overlap::Schedule &schedule) {
                                [](OpOperand &use) { return !isa<YieldOp>(use.getOwner()); });
       continue;
     }
+    if (!site.op)
+      continue;
     bool alone =
         at + 1 < schedule.size() && schedule[at + 1] == overlap::Step{StepKind::await, step.op};
     if (step.kind == StepKind::run || isa<StartOp>(site.op) || alone) {

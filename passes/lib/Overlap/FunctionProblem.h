@@ -26,7 +26,8 @@ using LoopCosts = llvm::DenseMap<Operation *, LoopCost>;
 class FunctionProblem {
 public:
   struct Site {
-    Operation *op = nullptr;          ///< a kernel, a start, or a collective by itself
+    /// A kernel, a start, or a collective by itself; null for what the iteration before started.
+    Operation *op = nullptr;
     CollectiveOpInterface collective; ///< null for kernels
     AwaitOp await;                    ///< of a start; null if a loop or the next iteration has it
   };
@@ -39,6 +40,8 @@ public:
   overlap::Schedule given;  ///< what the function says
   std::vector<Site> sites;  ///< of each op of the problem
   unsigned withoutCost = 0; ///< kernels whose cost is not known: taken as none
+  /// Collectives go from one iteration to the next.
+  bool carries() const { return !resumed.empty(); }
   /// The peak of `given` with its loops as they were before they were scheduled.
   int64_t peakBefore() const;
 
@@ -58,6 +61,13 @@ private:
   std::vector<overlap::Buffer> innerPeaks;         ///< what iterations of loops have alive
   std::vector<std::pair<unsigned, int64_t>> inner; ///< their numbers, and their sizes before
   std::vector<unsigned> handedOn; ///< collectives whose futures leave the block's ops
+  /// Awaits of what the iteration before started, with its start and their numbers. The time of
+  /// such a collective is shared: as much as kernels run behind the start is the start's, what is
+  /// left begins with the block.
+  llvm::DenseMap<Operation *, StartOp> comesFrom;
+  std::vector<std::pair<unsigned, Operation *>> resumed; ///< its number; its start
+  void findResumed();
+  void shareTimes();
   void complete(Operation *before);
   std::string addCollective(CollectiveOpInterface op, StartOp start,
                             const overlap::CostModel &cost);

@@ -18,6 +18,7 @@
 #include "Exchanges.h"
 #include "Parts.h"
 #include "ncclx/Overlap/Solve.h"
+#include "ncclx/Transforms/MemberNumber.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -236,31 +237,11 @@ Value Steps::permute(OpBuilder &b, Exchange &edge, Value value, const Group &ove
       .getResult();
 }
 
-/// This member's number in a group: a tensor of one i64, made once in a function.
+/// This member's number in a group.
 Value Steps::number(Exchange &edge, const Group &of) {
   CollectiveOpInterface op = edge.collective;
-  auto function = op->getParentOfType<func::FuncOp>();
-  OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
-  auto i64 = b.getI64Type();
-  SmallVector<int64_t> numbers(of.size);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  auto all =
-      DenseElementsAttr::get(RankedTensorType::get({of.size}, i64), ArrayRef<int64_t>(numbers));
-  for (auto made : function.getBody().front().getOps<ReduceScatterOp>()) {
-    auto constant = made.getInput().getDefiningOp<arith::ConstantOp>();
-    if (constant && constant.getValue() == all && made.getKind() == ReductionKind::Max &&
-        made.getGridAttr() == op.getGridAttr() && made.getAxes() == of.axes &&
-        made.getGroupsAttr() == of.groups)
-      return made.getResult();
-  }
-  Value constant = arith::ConstantOp::create(b, op.getLoc(), all);
-  return ReduceScatterOp::create(b, op.getLoc(), Type(RankedTensorType::get({1}, i64)), Type(),
-                                 constant, b.getI64IntegerAttr(0),
-                                 ReductionKindAttr::get(b.getContext(), ReductionKind::Max),
-                                 FloatAttr(), TypeAttr::get(i64),
-                                 ReductionOrderAttr::get(b.getContext(), ReductionOrder::Any),
-                                 op.getGridAttr(), of.axes, of.groups, Value(), AlgorithmAttr())
-      .getResult();
+  return memberNumber(op->getParentOfType<func::FuncOp>(), op.getLoc(), op.getGridAttr(), of.axes,
+                      of.groups, of.size);
 }
 
 /// The tensor with its blocks turned by this member's number: block i is block i + sign * number

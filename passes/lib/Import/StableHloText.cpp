@@ -42,6 +42,17 @@ std::string textOf(Attribute attribute) {
   return text;
 }
 
+/// As a string of HLO's.
+std::string quoted(StringRef text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
 /// Behind `key =` in such a text: "[1, 2]", or a number.
 std::optional<SmallVector<int64_t>> keyed(StringRef text, StringRef key) {
   for (size_t at = text.find(key); at != StringRef::npos; at = text.find(key, at + 1)) {
@@ -607,10 +618,16 @@ LogicalResult Printer::attributes(Operation *op, StringRef kind, std::string &te
   }
   if (kind == "custom_call") {
     auto target = dyn_cast_or_null<StringAttr>(attribute(op, "call_target_name"));
-    text += ", custom_call_target=\"" + (target ? word(target.getValue()) : std::string()) + "\"";
+    text += ", custom_call_target=" + quoted(target ? target.getValue() : "");
     if (auto effect = dyn_cast_or_null<BoolAttr>(attribute(op, "has_side_effect"));
         effect && effect.getValue())
       text += ", custom_call_has_side_effect=true";
+    for (StringRef name : {"backend_config", "mhlo.backend_config"})
+      if (Attribute config = attribute(op, name)) {
+        auto words = dyn_cast<StringAttr>(config);
+        text += ", backend_config=" + quoted(words ? words.getValue() : StringRef(textOf(config)));
+        break;
+      }
   }
   return success();
 }

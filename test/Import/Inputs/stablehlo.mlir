@@ -38,7 +38,8 @@ module @step attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : 
       %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
       "stablehlo.return"(%s) : (tensor<f32>) -> ()
     }) : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
-    %6 = "other.mystery"(%4) {level = 3 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %7 = "stablehlo.custom_call"(%0, %0) <{call_target_name = "__cublas$gemm", backend_config = "{\22dot\22:{\22lhs_contracting_dimensions\22:[\221\22]}}"}> : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %6 = "other.mystery"(%7) {level = 3 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
     "func.return"(%2, %6, %5) : (tensor<4x16xf32>, tensor<8x8xf32>, tensor<f32>) -> ()
   }
   func.func private @reduced(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {

@@ -209,9 +209,10 @@ LogicalResult Scheduler::report(const Done &block) {
   for (unsigned i = 0; i < f.sites.size(); ++i) {
     auto [partner, longest, seconds] = partners[i];
     if (f.sites[i].collective && partner)
-      remark::passed(f.sites[i].collective.getLoc(), named("OverlapPlaced")) << remark::add(
-          "{0} runs beside {1} for {2:F1} us of {3:F1} us{4}", f.problem.ops[i].name,
-          f.problem.ops[*partner].name, seconds * 1e6, f.problem.ops[i].seconds * 1e6, often);
+      remark::passed(CollectiveOpInterface(f.sites[i].collective).getLoc(), named("OverlapPlaced"))
+          << remark::add("{0} runs beside {1} for {2:F1} us of {3:F1} us{4}", f.problem.ops[i].name,
+                         f.problem.ops[*partner].name, seconds * 1e6,
+                         f.problem.ops[i].seconds * 1e6, often);
   }
   LogicalResult result = success();
   for (const Exposure &e : overlap::explain(f.problem, f.given, solution, request.options)) {

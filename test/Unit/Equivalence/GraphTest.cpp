@@ -224,7 +224,9 @@ TEST(EquivalenceGraph, InSteps) {
       reduced(g, c.axes, c.members, "prod accumulate i64 order any", "i32");
       expectEqual(
           g,
-          {.pipeline = (ring ? "ncclx-ring-exchanges{" : "ncclx-double-exchanges{") + machine + "}",
+          {.runs = 1,
+           .adversarial = 1,
+           .pipeline = (ring ? "ncclx-ring-exchanges{" : "ncclx-double-exchanges{") + machine + "}",
            .specials = true},
           {"shm"});
     }
@@ -249,7 +251,7 @@ TEST(EquivalenceGraph, InHalves) {
     g.result(g.allGather(d, 1, 16, {"x"}));
     g.result(
         g.allReduce(g.matmul(d, g.argument({6, 5}, "f32")), "max accumulate f32 order any", {"x"}));
-    expectEqual(g, {.pipeline = pipeline, .specials = true}, {"shm"});
+    expectEqual(g, {.runs = 1, .adversarial = 1, .pipeline = pipeline, .specials = true}, {"shm"});
   }
 }
 
@@ -295,7 +297,7 @@ TEST(EquivalenceGraph, PipelinedLoops) {
            {1}, "f32");
       for (int i = 0; i < 3; ++i)
         g.result({loop + "#" + std::to_string(i), i ? Shape{4, 12} : Shape{12, 12}, "f32", {}, 0});
-      expectEqual(g, {.pipeline = pipeline}, {"shm"});
+      expectEqual(g, {.runs = 1, .adversarial = 1, .pipeline = pipeline}, {"shm"});
     }
 }
 

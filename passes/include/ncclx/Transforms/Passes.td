@@ -18,7 +18,7 @@ def ImportShard : Pass<"ncclx-import-shard", "ModuleOp"> {
     After: `ncclx.grid @g ["x0" = 2, "x1" = 4]  %r = ncclx.all_gather %a dim 0 over @g["x1"]`
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
-                           "::mlir::shard::ShardDialect"];
+                           "::mlir::shard::ShardDialect", "::mlir::ncclx::NCCLXDialect"];
 }
 
 def VerifyLegality : Pass<"ncclx-verify-legality", "ModuleOp"> {

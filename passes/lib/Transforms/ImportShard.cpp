@@ -283,12 +283,9 @@ struct ImportShard : ncclx::impl::ImportShardBase<ImportShard> {
       SmallVector<Attribute> names;
       for (int64_t axis = 0; axis < grid.getRank(); ++axis)
         names.push_back(axisName(&getContext(), axis));
-      std::string name = grid.getSymName().str();
-      Location loc = grid.getLoc();
-      SmallVector<int64_t> shape(grid.getShape());
-      StringAttr visibility = grid->getAttrOfType<StringAttr>(SymbolTable::getVisibilityAttrName());
+      GridOp::create(b, grid.getLoc(), grid.getSymName(), b.getArrayAttr(names), grid.getShape(),
+                     grid->getAttrOfType<StringAttr>(SymbolTable::getVisibilityAttrName()));
       grid.erase();
-      GridOp::create(b, loc, name, b.getArrayAttr(names), shape, visibility);
     }
   }
 };

@@ -13,7 +13,8 @@ here = os.path.dirname(os.path.abspath(__file__))
 source = os.path.join(here, "..", "..")
 build = sys.argv[1]
 machine = os.path.join(source, "examples", "machines", "h100-nvswitch.json")
-PASSES = ["pair-bulk", "reschedule-ag-wgrad", "hoist-collectives", "overlap"]
+PASSES = ["pair-bulk", "reschedule-ag-wgrad", "hoist-collectives", "overlap", "split-exchanges", "ring-exchanges",
+          "double-exchanges", "split-batches", "pipeline-loops"]
 
 
 def run(command):

@@ -10,7 +10,7 @@
 
 ncclx.grid @g ["tp" = 8]
 
-// WHY: ExchangeSplit{{.*}}Function=gather{{.*}}are cut into {{[2-8]}} parts: {{.*}} us in parts, {{.*}} us one after the other
+// WHY: ExchangeSplit{{.*}}Function=gather{{.*}}are cut: {{.*}} us in {{[2-8]}} parts, {{.*}} us one after the other
 // CHECK-LABEL: @gather
 // CHECK: tensor.extract_slice %arg0[0, 0]
 // CHECK: ncclx.all_gather
@@ -77,10 +77,36 @@ func.func @adds(%a: tensor<1024x8192xbf16>, %w: tensor<8192x8192xbf16>, %to: ten
   return %c : tensor<8192x8192xbf16>
 }
 // Latency decides: parts of a small gather take longer than the whole.
-// WHY: ExchangeWhole{{.*}}Function=small{{.*}} us in parts, {{.*}} us one after the other
+// WHY: ExchangeWhole{{.*}}Function=small{{.*}} us in {{[2-8]}} parts, {{.*}} us one after the other
 func.func @small(%a: tensor<16x512xbf16>, %w: tensor<512x512xbf16>) -> tensor<128x512xbf16> {
   %e = tensor.empty() : tensor<128x512xbf16>
   %full = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<16x512xbf16> -> tensor<128x512xbf16>
   %c = linalg.matmul ins(%full, %w : tensor<128x512xbf16>, tensor<512x512xbf16>) outs(%e : tensor<128x512xbf16>) -> tensor<128x512xbf16>
   return %c : tensor<128x512xbf16>
+}
+// A schedule of the user's own carries the gather: its parts would be carried by something else.
+// WHY: ExchangeWhole{{.*}}Function=scheduled{{.*}}a schedule of its own carries it
+ctran.program @mine grid ["tp" = 8] {
+^bb0(%entry: !ctran.token):
+  ctran.return %entry : !ctran.token
+}
+func.func @scheduled(%a: tensor<1024x8192xbf16>, %w: tensor<8192x14336xbf16>) -> tensor<8192x14336xbf16> {
+  %e = tensor.empty() : tensor<8192x14336xbf16>
+  %full = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.schedule = @mine} : tensor<1024x8192xbf16> -> tensor<8192x8192xbf16>
+  %c = linalg.matmul ins(%full, %w : tensor<8192x8192xbf16>, tensor<8192x14336xbf16>) outs(%e : tensor<8192x14336xbf16>) -> tensor<8192x14336xbf16>
+  return %c : tensor<8192x14336xbf16>
+}
+// WHY: ExchangeWhole{{.*}}Function=in_loop{{.*}}the product runs another number of times
+func.func @in_loop(%a: tensor<1024x8192xbf16>, %w: tensor<8192x8192xbf16>, %to: tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %full = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<1024x8192xbf16> -> tensor<8192x8192xbf16>
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%x = %to) -> tensor<8192x8192xbf16> {
+    %e = tensor.empty() : tensor<8192x8192xbf16>
+    %c = linalg.matmul ins(%full, %w : tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) outs(%e : tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>
+    %s = linalg.add ins(%x, %c : tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) outs(%e : tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>
+    scf.yield %s : tensor<8192x8192xbf16>
+  }
+  return %r : tensor<8192x8192xbf16>
 }

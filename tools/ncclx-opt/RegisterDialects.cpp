@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 void mlir::ncclx::registerDialects(DialectRegistry &registry) {
@@ -21,6 +22,6 @@ void mlir::ncclx::registerDialects(DialectRegistry &registry) {
   registry
       .insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
               cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-              memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
+              memref::MemRefDialect, scf::SCFDialect, shard::ShardDialect, tensor::TensorDialect>();
   func::registerInlinerExtension(registry);
 }

@@ -106,6 +106,13 @@ int main(int argc, char **argv) {
         return ncclx::importHlo(file->getBuffer(), file->getBufferIdentifier(), context);
       },
       ncclx::registerHloImportDialects);
+  TranslateToMLIRRegistration importStableHlo(
+      "import-stablehlo", "Read StableHLO in generic form as a graph",
+      [](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+        const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
+        return ncclx::importStableHlo(file->getBuffer(), file->getBufferIdentifier(), context);
+      },
+      ncclx::registerHloImportDialects);
   static llvm::cl::extrahelp help("\nUSE:\n"
                                   "  ncclx-translate --<translation> [INPUT] [-o OUTPUT]\n\n"
                                   "  INPUT and OUTPUT default to the standard streams. Prove what "

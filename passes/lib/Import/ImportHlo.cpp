@@ -1,5 +1,6 @@
 //===- ImportHlo.cpp - HLO computations as functions and structured control flow -----------===//
 #include "HloImporter.h"
+#include "StableHloText.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -7,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -657,24 +659,17 @@ OwningOpRef<ModuleOp> Importer::run() {
   return std::move(result);
 }
 
-OwningOpRef<ModuleOp> mlir::ncclx::importHlo(StringRef text, StringRef name, MLIRContext *context,
-                                             HloReport *report) {
+static void load(MLIRContext *context) {
   DialectRegistry registry;
   registerHloImportDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  Fault fault;
-  std::optional<Module> module = read(text, fault);
-  HloReport own, &r = report ? *report : own;
-  if (!module) {
-    SmallVector<size_t> lines;
-    for (size_t i = 0; i < text.size(); ++i)
-      if (text[i] == '\n')
-        lines.push_back(i);
-    emitError(placeOf(lines, name, fault.offset, context)) << fault.what;
-    return {};
-  }
-  OwningOpRef<ModuleOp> result = Importer(*module, text, name, context, r).run();
+}
+
+/// The graph of a module; a remark says what it holds.
+static OwningOpRef<ModuleOp> import(Module &module, StringRef text, StringRef name,
+                                    MLIRContext *context, HloReport &r) {
+  OwningOpRef<ModuleOp> result = Importer(module, text, name, context, r).run();
   if (!result)
     return {};
   std::string kinds, opaque;
@@ -693,4 +688,70 @@ OwningOpRef<ModuleOp> mlir::ncclx::importHlo(StringRef text, StringRef name, MLI
                        kinds.empty() ? "none" : kinds, r.scatters, r.flops, part,
                        opaque.empty() ? "nothing" : opaque);
   return result;
+}
+
+OwningOpRef<ModuleOp> mlir::ncclx::importHlo(StringRef text, StringRef name, MLIRContext *context,
+                                             HloReport *report) {
+  load(context);
+  Fault fault;
+  std::optional<Module> module = read(text, fault);
+  HloReport own;
+  if (!module) {
+    SmallVector<size_t> lines;
+    for (size_t i = 0; i < text.size(); ++i)
+      if (text[i] == '\n')
+        lines.push_back(i);
+    emitError(placeOf(lines, name, fault.offset, context)) << fault.what;
+    return {};
+  }
+  return import(*module, text, name, context, report ? *report : own);
+}
+
+OwningOpRef<ModuleOp> mlir::ncclx::importStableHlo(StringRef text, StringRef name,
+                                                   MLIRContext *context, HloReport *report) {
+  load(context);
+  // Dialects that are not registered are read in a context of their own, whose errors are ours.
+  MLIRContext apart(MLIRContext::Threading::DISABLED);
+  apart.loadDialect<func::FuncDialect, arith::ArithDialect>();
+  apart.allowUnregisteredDialects();
+  auto ours = [&](Location loc) -> Location {
+    if (auto place = dyn_cast<FileLineColLoc>(loc))
+      return FileLineColLoc::get(context, name, place.getLine(), place.getColumn());
+    return FileLineColLoc::get(context, name, 1, 1);
+  };
+  ScopedDiagnosticHandler forward(&apart, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      emitError(ours(diagnostic.getLocation())) << diagnostic.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(text, &apart, name);
+  if (!source)
+    return {};
+  FailureOr<HloText> printed = printAsHlo(*source);
+  if (failed(printed))
+    return {};
+  Fault fault;
+  std::optional<Module> module = read(printed->text, fault);
+  if (!module) {
+    emitError(FileLineColLoc::get(context, name, 1, 1)) << "as HLO: " << fault.what;
+    return {};
+  }
+  // Places in the text that was given, for whatever the importer has to say.
+  SmallVector<size_t> begins = {0};
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '\n')
+      begins.push_back(i + 1);
+  auto offset = [&](Location loc) -> size_t {
+    auto place = dyn_cast<FileLineColLoc>(loc);
+    if (!place || place.getLine() < 1 || place.getLine() > begins.size())
+      return 0;
+    return std::min(text.size(), begins[place.getLine() - 1] + std::max(1u, place.getColumn()) - 1);
+  };
+  for (auto [computation, from] : llvm::zip(module->computations, printed->computations)) {
+    computation.offset = offset(from.loc);
+    for (auto [instruction, loc] : llvm::zip(computation.instructions, from.instructions))
+      instruction.offset = offset(loc);
+  }
+  HloReport own;
+  return import(*module, text, name, context, report ? *report : own);
 }

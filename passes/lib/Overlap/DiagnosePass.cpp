@@ -3,6 +3,7 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -47,6 +48,53 @@ std::optional<overlap::Contract> readContract(Attribute attribute) {
   return contract;
 }
 
+/// The contract of an op's block with its loops written out: what they promise, as often as they
+/// run. Nothing where what the op carries is no contract.
+std::optional<overlap::Contract> writtenOut(Operation *op, Block &block) {
+  constexpr size_t kMost = 10'000'000; ///< ops
+  std::optional<overlap::Contract> own = readContract(op->getAttr(kContractAttrName));
+  if (!own)
+    return std::nullopt;
+  overlap::Contract all;
+  SmallVector<scf::ForOp> loops(block.getOps<scf::ForOp>());
+  SmallVector<unsigned> place(own->size()), placed;
+  size_t next = 0;
+  auto append = [&](const overlap::Contract &part) {
+    unsigned base = all.size();
+    for (overlap::Promise promise : part) {
+      for (unsigned &beside : promise.beside)
+        beside += base;
+      all.push_back(std::move(promise));
+    }
+  };
+  for (auto [i, promise] : llvm::enumerate(*own)) {
+    place[i] = all.size();
+    scf::ForOp loop = promise.name == "for" && next < loops.size() ? loops[next++] : scf::ForOp();
+    if (!loop || !loop->hasAttr(kContractAttrName)) {
+      all.push_back(promise);
+      placed.push_back(place[i]);
+      continue;
+    }
+    std::optional<APInt> trips = loop.getStaticTripCount();
+    std::optional<overlap::Contract> body = writtenOut(loop, *loop.getBody());
+    if (!trips || !body || trips->getLimitedValue() > kMost / std::max<size_t>(1, body->size()))
+      return std::nullopt;
+    for (uint64_t trip = 0; trip < trips->getLimitedValue(); ++trip)
+      append(*body);
+  }
+  for (unsigned at : placed)
+    for (unsigned &beside : all[at].beside)
+      beside = place[beside];
+  // Collectives are numbered by kind in the order of their starts.
+  std::map<std::string, unsigned> counts;
+  for (overlap::Promise &promise : all)
+    if (promise.collective) {
+      std::string kind = promise.name.substr(0, promise.name.rfind('.'));
+      promise.name = kind + "." + std::to_string(counts[kind]++);
+    }
+  return all;
+}
+
 struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
   using DiagnoseBase::DiagnoseBase;
 
@@ -72,12 +120,12 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
     overlap::Rates rates;
     for (func::FuncOp function : module.getOps<func::FuncOp>()) {
       Attribute attribute = function->getAttr(kContractAttrName);
-      if (!attribute)
+      if (!attribute || function.isExternal())
         continue;
       if (any && !corrected.empty())
         return fail("ncclx-diagnose: corrected=FILE is for modules with one contract");
       any = true;
-      std::optional<overlap::Contract> contract = readContract(attribute);
+      std::optional<overlap::Contract> contract = writtenOut(function, function.getBody().front());
       if (!contract) {
         function.emitError() << kContractAttrName << " is no contract";
         return signalPassFailure();

@@ -1,5 +1,7 @@
 //===- FunctionProblem.cpp - A function as a problem, and back -----------------------===//
 #include "FunctionProblem.h"
+#include "Halves.h"
+#include "ncclx/Overlap/Solve.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -107,12 +109,29 @@ static std::optional<overlap::Op> costOfProduct(linalg::LinalgOp op, std::string
   return cost.gemm(std::move(name), m * groups, n, k, groups);
 }
 
+/// A kernel that says it is a grouped product. Which rows go to which group is known at run time:
+/// the last tile of each is half full on average.
+static std::optional<overlap::Op> costOfGroupedProduct(CallOp call, std::string name,
+                                                       const overlap::CostModel &cost) {
+  auto sizes = call->getAttrOfType<DenseI64ArrayAttr>(kProductAttrName);
+  auto rows = call.getInputs().empty() ? RankedTensorType()
+                                       : dyn_cast<RankedTensorType>(call.getInputs()[0].getType());
+  if (!sizes || sizes.size() != 4 || !rows || rows.getRank() == 0 || !rows.hasStaticShape() ||
+      llvm::any_of(sizes.asArrayRef(), [](int64_t size) { return size < 1; }))
+    return std::nullopt;
+  double groups = sizes[0];
+  double m = double(rows.getDimSize(0)) * sizes[1] + (groups > 1 ? groups * cost.tileM / 2 : 0);
+  return cost.gemm(std::move(name), m, sizes[2], sizes[3], groups);
+}
+
 std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::CostModel &cost) {
   std::string name = describe(op);
   int64_t bytes = 0;
-  for (Type type : op->getOperandTypes())
-    bytes += bytesOf(type);
+  for (Value value : usedValues(op))
+    bytes += bytesOf(value.getType());
   if (auto call = dyn_cast<CallOp>(op)) {
+    if (std::optional<overlap::Op> product = costOfGroupedProduct(call, name, cost))
+      return product;
     overlap::Op busy = cost.attention(name, call.getFlops(), call.getBytes(), /*backward=*/false);
     overlap::Op moving = cost.memory(name, call.getBytes());
     return busy.seconds >= moving.seconds ? busy : moving;
@@ -155,6 +174,21 @@ std::optional<overlap::Op> mlir::ncclx::costOf(Operation *op, const overlap::Cos
   return cost.memory(name, double(bytes));
 }
 
+std::optional<overlap::Op> mlir::ncclx::costOfCollective(CollectiveOpInterface op,
+                                                         const overlap::CostModel &cost,
+                                                         double fraction) {
+  StringRef kind = op->getName().stripDialect();
+  const overlap::Engine *engine = cost.engine(kind);
+  if (!engine)
+    return std::nullopt;
+  // A permute has one peer, however large its group is.
+  int64_t members = getGroupSize(op),
+          peers = isa<PermuteOp>(op) ? std::min<int64_t>(members, 2) : members;
+  return cost.collective(
+      describe(op), *engine, peers,
+      overlap::wireBytes(kind, members, double(op.getPayloadBytes()) * fraction));
+}
+
 std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp start,
                                            const overlap::CostModel &cost) {
   if (op.isBufferForm() || op.isAsync())
@@ -163,27 +197,25 @@ std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp sta
   if (start) {
     for (Operation *user : start.getFuture().getUsers()) {
       auto a = dyn_cast<AwaitOp>(user);
-      if (!a || a->getBlock() != body || a.getChunk())
+      bool hands = isa<scf::ForOp>(user) || user == body->getTerminator();
+      if (user->getBlock() != body || !(hands || (a && !a.getChunk())))
         return "a future is awaited by chunk or is handed on";
       await = a;
     }
-    if (!await)
+    if (start.getFuture().use_empty())
       return "a future is never awaited";
   }
-  StringRef kind = op->getName().stripDialect();
-  const overlap::Engine *engine = cost.engine(kind);
-  if (!engine)
-    return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name, kind);
-  int64_t members = getGroupSize(op);
+  std::optional<overlap::Op> priced = costOfCollective(op, cost);
+  if (!priced)
+    return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name,
+                         op->getName().stripDialect());
   unsigned number = problem.ops.size();
   Operation *whole = start ? start.getOperation() : op.getOperation();
   std::vector<unsigned> after = producers(whole);
   if (await) // what it keeps must exist: simply before the start
     for (Value kept : await.getKeeping())
       producers(kept, after);
-  problem.ops.push_back(
-      cost.collective(describe(op), *engine, members,
-                      overlap::wireBytes(kind, members, double(op.getPayloadBytes()))));
+  problem.ops.push_back(std::move(*priced));
   problem.ops.back().after = std::move(after);
   sites.push_back({whole, op, await});
   addBuffer(number, op.getResult());
@@ -191,23 +223,56 @@ std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp sta
   given.push_back({StepKind::start, number});
   if (await)
     numbers[await] = number;
+  else if (start)
+    handedOn.push_back(number);
   else
     given.push_back({StepKind::await, number});
   return "";
 }
 
+/// Whatever is handed on to `op` is taken to be complete there: what a loop does with a collective
+/// in flight is counted in the loop.
+void FunctionProblem::complete(Operation *op) {
+  std::erase_if(handedOn, [&](unsigned number) {
+    bool here = llvm::is_contained(sites[number].op->getUsers(), op);
+    if (here)
+      given.push_back({StepKind::await, number});
+    return here;
+  });
+}
+
 std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
                                  const LoopCosts &loops) {
+  complete(op);
   if (isGlue(op) || op->hasTrait<OpTrait::IsTerminator>())
     return "";
   if (auto start = dyn_cast<StartOp>(op))
     return addCollective(start.getCollective(), start, cost);
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
     return addCollective(collective, nullptr, cost);
-  if (isa<AwaitOp>(op)) {
+  if (auto await = dyn_cast<AwaitOp>(op)) {
     auto it = numbers.find(op);
-    if (it == numbers.end())
-      return "a future comes from elsewhere";
+    if (await.getChunk())
+      return "a future is awaited by chunk";
+    if (it == numbers.end()) {
+      auto from = comesFrom.find(op);
+      if (from == comesFrom.end()) // what a loop gives is complete, and stands by its user
+        return "";
+      CollectiveOpInterface collective = from->second.getCollective();
+      std::optional<overlap::Op> rest = costOfCollective(collective, cost);
+      if (!rest)
+        return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name,
+                             collective->getName().stripDialect());
+      unsigned number = problem.ops.size();
+      problem.ops.push_back(std::move(*rest));
+      sites.push_back({nullptr, collective, await});
+      addBuffer(number, op->getResults());
+      numbers[op] = number;
+      resumed.push_back({number, from->second});
+      given.insert(given.begin(), {StepKind::start, number});
+      given.push_back({StepKind::await, number});
+      return "";
+    }
     given.push_back({StepKind::await, it->second});
     return "";
   }
@@ -238,6 +303,37 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
   return "";
 }
 
+void FunctionProblem::findResumed() {
+  auto loop = dyn_cast<scf::ForOp>(body->getParentOp());
+  if (!loop)
+    return;
+  for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    auto start = yielded.getDefiningOp<StartOp>();
+    if (!start || start->getBlock() != body || !argument.hasOneUse())
+      continue;
+    if (auto await = dyn_cast<AwaitOp>(*argument.user_begin()); await && await->getBlock() == body)
+      comesFrom[await] = start;
+  }
+}
+
+void FunctionProblem::shareTimes() {
+  for (auto [rest, start] : resumed) {
+    overlap::Op &first = problem.ops[numbers[start]], &second = problem.ops[rest];
+    double behind = 0;
+    bool started = false;
+    for (overlap::Step step : given) {
+      started |= step == overlap::Step{StepKind::start, numbers[start]};
+      if (started && step.kind == StepKind::run)
+        behind += problem.ops[step.op].seconds;
+    }
+    double part = first.seconds > behind ? behind / first.seconds : 1;
+    for (auto [op, share] : {std::pair(&first, part), std::pair(&second, 1 - part)}) {
+      op->seconds *= share;
+      op->joules *= share;
+    }
+  }
+}
+
 int64_t FunctionProblem::peakBefore() const {
   overlap::Problem before = problem;
   for (auto [buffer, bytes] : inner)
@@ -250,11 +346,13 @@ FailureOr<FunctionProblem> FunctionProblem::read(Block &block, const overlap::Co
   FunctionProblem result;
   result.body = &block;
   result.problem = cost.problem();
+  result.findResumed();
   for (Operation &op : *result.body) {
     why = result.add(&op, cost, loops);
     if (!why.empty())
       return failure();
   }
+  result.shareTimes();
   // Each producer's buffer is used by the ops that need it; what is returned lives to the end.
   std::vector<overlap::Op> &ops = result.problem.ops;
   for (unsigned i = 0; i < ops.size(); ++i)
@@ -275,6 +373,21 @@ FailureOr<FunctionProblem> FunctionProblem::read(Block &block, const overlap::Co
     why = "it cannot stay as it is: " + *wrong;
     return failure();
   }
+  return result;
+}
+
+std::optional<Predicted> mlir::ncclx::predict(Block &block, const overlap::CostModel &cost,
+                                              std::string &why) {
+  FailureOr<FunctionProblem> f = FunctionProblem::read(block, cost, LoopCosts(), why);
+  if (failed(f))
+    return std::nullopt;
+  overlap::SolveOptions options;
+  options.margin = 0;
+  options.effort = 20'000;
+  Predicted result;
+  for (const overlap::Op &op : f->problem.ops)
+    result.communication += op.collective ? op.seconds : 0;
+  result.seconds = overlap::solve(f->problem, f->given, options).timeline.seconds;
   return result;
 }
 
@@ -311,9 +424,11 @@ void FunctionProblem::apply(const overlap::Schedule &schedule) {
                                [](OpOperand &use) { return !isa<YieldOp>(use.getOwner()); });
       continue;
     }
+    if (!site.op)
+      continue;
     bool alone =
         at + 1 < schedule.size() && schedule[at + 1] == overlap::Step{StepKind::await, step.op};
-    if (step.kind == StepKind::run || site.await || alone) {
+    if (step.kind == StepKind::run || isa<StartOp>(site.op) || alone) {
       place(site.op);
       continue;
     }

@@ -26,9 +26,10 @@ using LoopCosts = llvm::DenseMap<Operation *, LoopCost>;
 class FunctionProblem {
 public:
   struct Site {
-    Operation *op = nullptr;          ///< a kernel, a start, or a collective by itself
+    /// A kernel, a start, or a collective by itself; null for what the iteration before started.
+    Operation *op = nullptr;
     CollectiveOpInterface collective; ///< null for kernels
-    AwaitOp await;                    ///< of a start
+    AwaitOp await;                    ///< of a start; null if a loop or the next iteration has it
   };
 
   /// Reads the block, or says why it is not taken.
@@ -39,6 +40,8 @@ public:
   overlap::Schedule given;  ///< what the function says
   std::vector<Site> sites;  ///< of each op of the problem
   unsigned withoutCost = 0; ///< kernels whose cost is not known: taken as none
+  /// Collectives go from one iteration to the next.
+  bool carries() const { return !resumed.empty(); }
   /// The peak of `given` with its loops as they were before they were scheduled.
   int64_t peakBefore() const;
 
@@ -57,10 +60,26 @@ private:
   std::string add(Operation *op, const overlap::CostModel &cost, const LoopCosts &loops);
   std::vector<overlap::Buffer> innerPeaks;         ///< what iterations of loops have alive
   std::vector<std::pair<unsigned, int64_t>> inner; ///< their numbers, and their sizes before
+  std::vector<unsigned> handedOn; ///< collectives whose futures leave the block's ops
+  /// Awaits of what the iteration before started, with its start and their numbers. The time of
+  /// such a collective is shared: as much as kernels run behind the start is the start's, what is
+  /// left begins with the block.
+  llvm::DenseMap<Operation *, StartOp> comesFrom;
+  std::vector<std::pair<unsigned, Operation *>> resumed; ///< its number; its start
+  void findResumed();
+  void shareTimes();
+  void complete(Operation *before);
   std::string addCollective(CollectiveOpInterface op, StartOp start,
                             const overlap::CostModel &cost);
   void place(Operation *op);
 };
+
+/// What a block takes once it is scheduled, and all its collectives one after the other.
+struct Predicted {
+  double seconds = 0, communication = 0;
+};
+/// Schedules a block on paper, in less effort than ncclx-overlap takes; or says why it cannot be.
+std::optional<Predicted> predict(Block &block, const overlap::CostModel &cost, std::string &why);
 
 /// Whether anything in it communicates.
 bool communicates(Operation *op);
@@ -70,6 +89,11 @@ bool isGlue(Operation *op);
 
 /// A kernel's time and shares; nothing where they are not known.
 std::optional<overlap::Op> costOf(Operation *op, const overlap::CostModel &cost);
+
+/// What a collective takes; with a `fraction` of its bytes, one of several like it. Nothing where
+/// no engine carries it.
+std::optional<overlap::Op> costOfCollective(CollectiveOpInterface op,
+                                            const overlap::CostModel &cost, double fraction = 1);
 
 /// "all_gather of 16384 bytes", "linalg.matmul -> tensor<4x8xf32>": how remarks call it.
 std::string describe(Operation *op);

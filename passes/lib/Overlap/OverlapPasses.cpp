@@ -158,10 +158,13 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   Solution solution = solver(f->problem, f->given, here.options);
   if (std::optional<std::string> wrong = overlap::check(f->problem, solution.schedule))
     return block.getParentOp()->emitError("schedule is wrong: ") << *wrong;
-  if (solution.schedule != f->given) {
+  bool changed = solution.schedule != f->given;
+  if (changed)
     f->apply(solution.schedule);
+  // A loop's promises are part of those of what it stands in.
+  if (changed || llvm::any_of(block.getOps<scf::ForOp>(),
+                              [](scf::ForOp loop) { return loop->hasAttr(kContractAttrName); }))
     promise(block.getParentOp(), *f, solution);
-  }
   overlap::Timeline before = overlap::evaluate(f->problem, f->given);
   totals.secondsBefore += before.seconds;
   totals.exposedBefore += before.totalExposed();
@@ -178,6 +181,8 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
 
 /// Writes down what the schedule promises, on the op whose block it is.
 void Scheduler::promise(Operation *where, const FunctionProblem &f, const Solution &solution) {
+  if (f.carries())
+    return; // a trace has no iterations to compare by
   Builder b(where->getContext());
   SmallVector<Attribute> list;
   for (const overlap::Promise &p :
@@ -205,9 +210,10 @@ LogicalResult Scheduler::report(const Done &block) {
   for (unsigned i = 0; i < f.sites.size(); ++i) {
     auto [partner, longest, seconds] = partners[i];
     if (f.sites[i].collective && partner)
-      remark::passed(f.sites[i].op->getLoc(), named("OverlapPlaced")) << remark::add(
-          "{0} runs beside {1} for {2:F1} us of {3:F1} us{4}", f.problem.ops[i].name,
-          f.problem.ops[*partner].name, seconds * 1e6, f.problem.ops[i].seconds * 1e6, often);
+      remark::passed(CollectiveOpInterface(f.sites[i].collective).getLoc(), named("OverlapPlaced"))
+          << remark::add("{0} runs beside {1} for {2:F1} us of {3:F1} us{4}", f.problem.ops[i].name,
+                         f.problem.ops[*partner].name, seconds * 1e6,
+                         f.problem.ops[i].seconds * 1e6, often);
   }
   LogicalResult result = success();
   for (const Exposure &e : overlap::explain(f.problem, f.given, solution, request.options)) {

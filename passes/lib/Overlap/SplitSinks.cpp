@@ -43,20 +43,6 @@ bool isSink(Value value) {
   return true;
 }
 
-/// The operand's dimension that a loop runs over; nothing where it runs over none. Fails where the
-/// loop does not run over a dimension as it stands.
-FailureOr<std::optional<unsigned>> dimensionOf(AffineMap map, unsigned loop) {
-  std::optional<unsigned> found;
-  for (auto [i, expr] : llvm::enumerate(map.getResults())) {
-    if (!expr.isFunctionOfDim(loop))
-      continue;
-    if (found || !isa<AffineDimExpr>(expr))
-      return failure();
-    found = i;
-  }
-  return found;
-}
-
 /// The cut of a product into pieces of `seconds`, or why there is none.
 std::optional<Cut> findCut(linalg::LinalgOp op, const overlap::CostModel &cost, double seconds,
                            std::string &why) {

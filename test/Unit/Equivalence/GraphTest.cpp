@@ -184,6 +184,121 @@ TEST(EquivalenceGraph, InParts) {
     }
 }
 
+// The same in steps: rings and doubling steps, of any number of members, over axes and listed
+// groups; in the declared order, in wider types too. NaN, infinities and -0 among the inputs.
+TEST(EquivalenceGraph, InSteps) {
+  const std::string machine =
+      "margin=0 machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/free-steps.json";
+  struct Case {
+    Grid grid;
+    Axes axes;
+    int64_t members;
+  };
+  Axes listed;
+  listed.groups = {{4, 0, 2}, {1, 3, 5}};
+  std::vector<Case> cases = {{{{"x", 5}}, {"x"}, 5},
+                             {{{"x", 6}}, listed, 3},
+                             {{{"x", 2}, {"y", 4}}, {"x", "y"}, 8},
+                             {{{"x", 3}, {"y", 2}}, {"y", "x"}, 6}};
+  auto reduced = [](GraphText &g, const Axes &axes, int64_t n, const std::string &reduction,
+                    const std::string &type) {
+    Tensor product = g.matmul(g.argument({3 * n, 4}, type), g.argument({4, 5}, type));
+    g.result(g.reduceScatter(product, 0, reduction, axes));
+  };
+  for (Case &c : cases)
+    for (bool ring : {true, false}) {
+      std::string order = ring ? "ring" : "tree";
+      SCOPED_TRACE(order + " of " + std::to_string(c.members));
+      GraphText g(c.grid);
+      Tensor w = g.argument({16, 9}, "f32");
+      g.result(g.matmul(g.allGather(g.argument({5, 16}, "f32"), 0, 5 * c.members, c.axes), w));
+      Tensor left = g.argument({4, 9}, "f32");
+      g.result(g.matmul(left, g.allGather(g.argument({9, 2}, "f32"), 1, 2 * c.members, c.axes)));
+      // What no algorithm can carry whole in that order is left to what is exact in any.
+      if (c.axes.size() == 1)
+        reduced(g, c.axes, c.members, "sum accumulate f32 order " + order, "f32");
+      reduced(g, c.axes, c.members, "sum accumulate i64 order any", "i32");
+      reduced(g, c.axes, c.members, "max accumulate f32 order any", "bf16");
+      reduced(g, c.axes, c.members, "prod accumulate i64 order any", "i32");
+      expectEqual(
+          g,
+          {.runs = 1,
+           .adversarial = 1,
+           .pipeline = (ring ? "ncclx-ring-exchanges{" : "ncclx-double-exchanges{") + machine + "}",
+           .specials = true},
+          {"shm"});
+    }
+}
+
+// Rows in two halves, uneven, with ops that need all of them in between; also once they are placed.
+TEST(EquivalenceGraph, InHalves) {
+  const std::string machine =
+      "margin=0 machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/free-steps.json}";
+  for (const std::string &pipeline :
+       {"ncclx-split-batches{" + machine, "ncclx-split-batches{rows=3 " + machine,
+        "ncclx-split-batches{" + machine + ",ncclx-overlap{" + machine}) {
+    SCOPED_TRACE(pipeline);
+    GraphText g({{"x", 3}});
+    Tensor w = g.argument({16, 12}, "f32"), v = g.argument({12, 16}, "f32");
+    Tensor a = g.argument({11, 16}, "f32");
+    Tensor c = g.allReduce(g.matmul(a, w), "sum accumulate f32 order rank", {"x"});
+    Tensor scores = g.matmul(c, g.argument({12, 11}, "f32"));
+    Tensor mixed = g.matmul(scores, c); // a sum over the rows
+    Tensor moved = g.permute(g.elementwise("add", mixed, c), "shift 1", {"x"});
+    Tensor d = g.reduceScatter(g.matmul(moved, v), 1, "sum accumulate f32 order ring", {"x"});
+    g.result(g.allGather(d, 1, 16, {"x"}));
+    g.result(
+        g.allReduce(g.matmul(d, g.argument({6, 5}, "f32")), "max accumulate f32 order any", {"x"}));
+    expectEqual(g, {.runs = 1, .adversarial = 1, .pipeline = pipeline, .specials = true}, {"shm"});
+  }
+}
+
+// Loops that carry collectives in flight: a gather of what the next iteration needs, which its own
+// slice or this iteration gives, and a sum that is an iteration late.
+TEST(EquivalenceGraph, PipelinedLoops) {
+  const std::string machine =
+      "margin=0 machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/free-steps.json}";
+  for (const std::string &pipeline :
+       {"ncclx-pipeline-loops{" + machine,
+        "ncclx-pipeline-loops{" + machine + ",ncclx-overlap{" + machine})
+    for (int64_t trips : {2, 5}) {
+      SCOPED_TRACE(pipeline + " of " + std::to_string(trips));
+      GraphText g({{"x", 3}});
+      Tensor shards = g.argument({trips + 2, 4, 12}, "f32"), h = g.argument({12, 12}, "f32");
+      Tensor w = g.argument({12, 12}, "f32"), sum = g.argument({4, 12}, "f32");
+      Tensor from = g.op("arith.constant 1 : index", {}, "f32");
+      Tensor step = g.op("arith.constant 1 : index", {}, "f32");
+      Tensor to = g.op("arith.constant " + std::to_string(trips + 1) + " : index", {}, "f32");
+      Tensor into = g.argument({12, 12}, "f32"), small = g.empty({4, 12}, "f32");
+      std::string big = "tensor<12x12xf32>", little = "tensor<4x12xf32>";
+      auto matmul = [&](const std::string &name, const std::string &a, const std::string &b,
+                        const std::string &out) {
+        return "    " + name + " = linalg.matmul ins(" + a + ", " + b + " : " + big + ", " + big +
+               ") outs(" + out + " : " + big + ") -> " + big + "\n";
+      };
+      std::string loop = g.op("tensor.empty() : tensor<1xf32>", {1}, "f32").name + "_loop";
+      g.op("tensor.empty() : tensor<1xf32>\n  " + loop + ":3 = scf.for %i = " + from.name + " to " +
+               to.name + " step " + step.name + " iter_args(%h = " + h.name +
+               ", %sum = " + sum.name + ", %mine = " + sum.name + ") -> (" + big + ", " + little +
+               ", " + little + ") {\n    %s = tensor.extract_slice " + shards.name +
+               "[%i, 0, 0] [1, 4, 12] [1, 1, 1] : " + shards.type() + " to " + little +
+               "\n    %w = ncclx.all_gather %s dim 0 over @g[\"x\"] : " + little + " -> " + big +
+               "\n    %m = ncclx.all_gather %mine dim 0 over @g[\"x\"] : " + little + " -> " + big +
+               "\n" + matmul("%a", "%h", "%w", into.name) + matmul("%b", "%a", w.name, "%m") +
+               "    %g = ncclx.reduce_scatter %b dim 0 sum accumulate f32 order ring over "
+               "@g[\"x\"] : " +
+               big + " -> " + little + "\n    %t = linalg.add ins(%sum, %g : " + little + ", " +
+               little + ") outs(" + small.name + " : " + little + ") -> " + little +
+               "\n    %next = tensor.extract_slice %a[2, 0] [4, 12] [1, 1] : " + big + " to " +
+               little + "\n    scf.yield %b, %t, %next : " + big + ", " + little + ", " + little +
+               "\n  }",
+           {1}, "f32");
+      for (int i = 0; i < 3; ++i)
+        g.result({loop + "#" + std::to_string(i), i ? Shape{4, 12} : Shape{12, 12}, "f32", {}, 0});
+      expectEqual(g, {.runs = 1, .adversarial = 1, .pipeline = pipeline}, {"shm"});
+    }
+}
+
 // Chunks in any order, one twice, and the whole last; both kinds that have chunks.
 TEST(EquivalenceGraph, Chunks) {
   GraphText g({{"x", 2}, {"y", 3}});

@@ -49,5 +49,11 @@ void registerHloImportDialects(DialectRegistry &registry);
 OwningOpRef<ModuleOp> importHlo(llvm::StringRef text, llvm::StringRef name, MLIRContext *context,
                                 HloReport *report = nullptr);
 
+/// The same of a module of StableHLO as MLIR's generic form has it ("stablehlo.add"(...) : ...),
+/// which needs no StableHLO: functions, regions and all. Ops that are not known, of any dialect,
+/// become calls.
+OwningOpRef<ModuleOp> importStableHlo(llvm::StringRef text, llvm::StringRef name,
+                                      MLIRContext *context, HloReport *report = nullptr);
+
 } // namespace mlir::ncclx
 #endif // NCCLX_IMPORT_HLO_H

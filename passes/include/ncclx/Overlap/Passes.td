@@ -107,6 +107,87 @@ def SplitExchanges : Pass<"ncclx-split-exchanges", "::mlir::ModuleOp"> {
   ];
 }
 
+class StepExchanges<string name> : Pass<name, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of a collective's time that the steps must gain at least">
+  ];
+}
+
+def RingExchanges : StepExchanges<"ncclx-ring-exchanges"> {
+  let summary = "Take a gather and its product, or a product and its reduction, round a ring";
+  let description = [{
+    A member multiplies the shard that it has while it receives the next from its neighbour; of a reduction, adds its
+    own product to the partial sum that comes round, in `order ring`. Rows are put in place by one rotation. What the
+    model does not like stays whole, and so does what would leave links idle: in a full mesh a permute gets less than
+    the native collective (the machine file says what). Run ncclx-overlap behind it.
+
+    Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
+    After: `%a1 = ncclx.permute %a shift -1 ...; %c0 = linalg.matmul ins(%a, %w); %a2 = ncclx.permute %a1 shift -1 ...; ...`
+  }];
+}
+
+def DoubleExchanges : StepExchanges<"ncclx-double-exchanges"> {
+  let summary = "Take a gather and its product, or a product and its reduction, in doubling steps";
+  let description = [{
+    As ncclx-ring-exchanges, but each step brings as many shards as are there: products grow by S, S, 2S, 4S, ...; of a
+    reduction they shrink, and sums are in `order tree`. Of a group over several axes the last one doubles, and one
+    shard from each place on the outer axes is asked for first, so that it crosses the slow links while the first
+    products run. Any number of members.
+
+    Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
+    After: `%a1 = ncclx.permute %a shift -1 ...; %c0 = linalg.matmul ins(%a, %w); %a23 = ncclx.permute %a, %a1 shift -2 ...; ...`
+  }];
+}
+
+def SplitBatches : Pass<"ncclx-split-batches", "::mlir::ModuleOp"> {
+  let summary = "Do a block's rows in two halves, so that one communicates while the other computes";
+  let description = [{
+    Rows (tokens, samples) are found by the collectives, in a dimension that these treat row by row, and followed back to
+    where they come from. Every op that works row by row is done twice; one that needs all rows (a sum over them, a
+    kernel that does not say how it may be cut) gets them put together. Results keep every bit. Both forms are scheduled
+    by the model, with whole tiles and waves where the machine has them, and halves are taken where they gain the
+    margin. A call of a kernel without a body may say `ncclx.cut = array<i64: 0, -1, 0>`: the dimension of rows in each
+    input, then in each result. Run ncclx-overlap behind it.
+
+    Before: `%c = linalg.matmul ins(%x, %w); %r = ncclx.all_reduce %c ...; next(%r)`
+    After: `%c0 = linalg.matmul ins(%x0, %w); %c1 = ...; %r0 = ncclx.all_reduce %c0 ...; %r1 = ...; next(%r0); next(%r1)`
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"rowsOfFirst", "rows", "int64_t", "0", "Rows of the first half; 0: about half, at whole tiles, by the model">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of the collectives' time that the halves must gain at least">
+  ];
+}
+
+def PipelineLoops : Pass<"ncclx-pipeline-loops", "::mlir::ModuleOp"> {
+  let summary = "Move collectives of a loop to the iteration before, or their awaits to the next";
+  let description = [{
+    A collective of a loop whose operands depend on loop-invariant values, the induction variable and slices of them
+    alone is issued for iteration i+1 in iteration i: the first one in front of the loop, none behind the last. One whose
+    result only leaves through a slice of a carried tensor, or a sum with it, is awaited in the iteration behind, and the
+    last one behind the loop. The loop then carries its future. Not where the body hides it already by the model, or the
+    budget does not allow one more result in flight.
+
+    Before: `scf.for %i { %w = ncclx.all_gather %shard(%i) ...; use %w }`
+    After: `%f = ncclx.start {gather of 0}; scf.for %i iter_args(%f) { %w = ncclx.await %f; %g = ncclx.start {gather of i+1}; use %w; yield %g }`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"memoryBudget", "memory-budget", "int64_t", "int64_t(1) << 30",
+           "Bytes in flight between iterations; never exceeded; 0 changes nothing">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of a collective's time that its place must gain at least">
+  ];
+}
+
 def Diagnose : Pass<"ncclx-diagnose", "::mlir::ModuleOp"> {
   let summary = "Hold a measured timeline against what the schedule promises";
   let description = [{

@@ -11,6 +11,12 @@ class OpPassManager;
 namespace bufferization {
 class BufferizationDialect;
 } // namespace bufferization
+namespace linalg {
+class LinalgDialect;
+} // namespace linalg
+namespace shard {
+class ShardDialect;
+} // namespace shard
 namespace scf {
 class SCFDialect;
 } // namespace scf

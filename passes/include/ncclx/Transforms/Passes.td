@@ -5,6 +5,22 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ImportShard : Pass<"ncclx-import-shard", "ModuleOp"> {
+  let summary = "Make a graph of a module of upstream's shard dialect, behind its shard-partition";
+  let description = [{
+    Collectives over axes of a `shard.grid` become those of `ncclx` over a grid of the same name, whose axes are called
+    x0, x1, ...; those over no axes become their operands. What is accumulated in a wider type is converted first, as
+    shard says; an `all_slice` takes this rank's part by its number. First of all passes: shard's collectives are Pure,
+    and may be merged and moved. What has no counterpart (shardings that are not partitioned yet, send, recv, halos,
+    roots known at run time, memrefs) is an error.
+
+    Before: `shard.grid @g(shape = 2x4)  %r = shard.all_gather %a on @g grid_axes = [1] gather_axis = 0`
+    After: `ncclx.grid @g ["x0" = 2, "x1" = 4]  %r = ncclx.all_gather %a dim 0 over @g["x1"]`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+                           "::mlir::shard::ShardDialect", "::mlir::ncclx::NCCLXDialect"];
+}
+
 def VerifyLegality : Pass<"ncclx-verify-legality", "ModuleOp"> {
   let summary = "Refuse collectives that some rank may not reach, and futures not awaited exactly once";
   let description = [{

@@ -1,0 +1,125 @@
+//===- SplitBatches.cpp - One half's communication behind the other's computation
+//--------------===//
+//
+// Card P10 of the survey (Domino, TokenWeave): a block's rows, tokens or samples, in two halves.
+// What that costs (smaller products, weights read twice) and gains is told by the scheduler: both
+// forms are scheduled by the model, and the halves are taken where they are faster by the margin.
+//
+//===----------------------------------------------------------------------===//
+#include "ncclx/Overlap/Passes.h"
+
+#include "Exchanges.h"
+#include "Halves.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
+
+namespace mlir::ncclx {
+#define GEN_PASS_DEF_SPLITBATCHES
+#include "ncclx/Overlap/Passes.h.inc"
+} // namespace mlir::ncclx
+
+using namespace mlir;
+using namespace mlir::ncclx;
+
+namespace {
+
+/// The blocks that may be cut: a function's, and those of its loops that communicate.
+SmallVector<Block *> blocksOf(func::FuncOp function) {
+  SmallVector<Block *> blocks;
+  if (function.getBody().hasOneBlock())
+    blocks.push_back(&function.getBody().front());
+  function.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    if (communicates(loop))
+      blocks.push_back(loop.getBody());
+  });
+  return blocks;
+}
+
+struct SplitBatches : ncclx::impl::SplitBatchesBase<SplitBatches> {
+  using SplitBatchesBase::SplitBatchesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
+    if (!cost)
+      return signalPassFailure();
+    SmallVector<func::FuncOp> functions;
+    for (func::FuncOp function : module.getOps<func::FuncOp>())
+      if (!function.isExternal() && communicates(function))
+        functions.push_back(function);
+    for (func::FuncOp function : functions)
+      for (unsigned i = 0, e = blocksOf(function).size(); i < e; ++i)
+        split(function, i, *cost);
+  }
+
+  /// Decides on a copy, for one block of a function.
+  void split(func::FuncOp function, unsigned index, const overlap::CostModel &cost) {
+    Block &block = *blocksOf(function)[index];
+    auto named = [&](StringRef name) {
+      return remark::RemarkOpts::name(name).category(getArgument()).function(function.getSymName());
+    };
+    Location loc = block.getParentOp()->getLoc();
+    auto missed = [&](const std::string &why) {
+      remark::missed(loc, named("BatchWhole")) << remark::reason("{0}", why);
+    };
+    std::string why;
+    std::optional<Rows> rows = findRows(block, why);
+    if (!rows)
+      return missed(why);
+    std::optional<Predicted> whole = predict(block, cost, why);
+    if (!whole)
+      return missed(why);
+    double best = 0;
+    int64_t first = 0;
+    unsigned cut = 0;
+    for (int64_t candidate : candidates(rows->extent, cost.tileM, block)) {
+      OpBuilder b(function);
+      auto copy = cast<func::FuncOp>(b.clone(*function));
+      Block &trial = *blocksOf(copy)[index];
+      std::string ignored;
+      unsigned collectives = cutInHalves(trial, *findRows(trial, ignored), candidate);
+      std::optional<Predicted> halves;
+      if (collectives > 0)
+        halves = predict(trial, cost, why);
+      copy.erase();
+      if (!halves)
+        return missed(collectives ? why : "nothing that makes its rows can be done in halves");
+      if (first && halves->seconds >= best)
+        continue;
+      best = halves->seconds;
+      first = candidate;
+      cut = collectives;
+    }
+    std::string gain = llvm::formatv(
+        "{0:F1} us as {1} and {2} of {3} rows, {4:F1} us whole, {5:F1} us of collectives",
+        best * 1e6, first, rows->extent - first, rows->extent, whole->seconds * 1e6,
+        whole->communication * 1e6);
+    if (whole->seconds - best < margin * whole->communication || whole->seconds <= best)
+      return missed(gain);
+    remark::passed(loc, named("BatchSplit"))
+        << remark::add("{0} collectives are cut: {1}", cut, gain);
+    cutInHalves(block, *rows, first);
+    declareKernels(getOperation(), block);
+  }
+
+  /// Where to cut: in the middle, at whole tiles, a tile more or less: waves decide.
+  SmallVector<int64_t> candidates(int64_t extent, int64_t tile, Block &block) {
+    if (rowsOfFirst)
+      return {std::clamp<int64_t>(rowsOfFirst, 1, extent - 1)};
+    if (extent < 2 * tile)
+      return {extent / 2};
+    constexpr size_t many = 4096; // ops: one candidate takes seconds there
+    int64_t middle = llvm::divideCeil(uint64_t(extent), uint64_t(2 * tile)) * tile;
+    SmallVector<int64_t> list = {middle};
+    if (block.getOperations().size() < many)
+      for (int64_t other : {middle - tile, middle + tile})
+        if (other > 0 && other < extent)
+          list.push_back(other);
+    if (middle >= extent)
+      list = {extent / 2};
+    return list;
+  }
+};
+
+} // namespace

@@ -16,7 +16,8 @@ static bool addTo(int64_t &total, int64_t count, int64_t size) {
 
 Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
   ncclxrtPlanDesc_t desc = NCCLXRT_PLAN_DESC_INIT;
-  if (Status s = readStruct(source, sizeof(ncclxrtPlanDesc_t), "the plan description", desc);
+  if (Status s =
+          readStruct(source, offsetof(ncclxrtPlanDesc_t, sizes), "the plan description", desc);
       !s.ok())
     return s;
   shape.name = orEmpty(desc.name);
@@ -26,10 +27,24 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
   };
   auto missing = [](const void *array, size_t count) { return count && !array; };
   if (missing(desc.windows, desc.num_windows) || missing(desc.slots, desc.num_slots) ||
-      missing(desc.lanes, desc.num_lanes) || missing(desc.ops, desc.num_ops))
+      missing(desc.lanes, desc.num_lanes) || missing(desc.ops, desc.num_ops) ||
+      missing(desc.sizes, desc.num_sizes))
     return error(ncclxrtInvalidArgument, "plan '{}': an array is null, but its count is not 0",
                  shape.name);
 
+  for (size_t i = 0; i < desc.num_sizes; ++i) {
+    const ncclxrtSizeDesc_t &d = desc.sizes[i];
+    if (d.min < 0 || d.max < d.min || d.multiple < 1)
+      return bad("size", i,
+                 fmt::format("expected 0 <= min <= max and multiple >= 1, found {}, {} and {}",
+                             d.min, d.max, d.multiple));
+    if (d.value < d.min || d.value > d.max || d.value % d.multiple)
+      return error(ncclxrtInvalidArgument, "plan '{}': size '{}' ({}) is {}, expected {}{}{}",
+                   shape.name, orEmpty(d.name), orEmpty(d.place), d.value, d.min,
+                   d.max == d.min ? "" : fmt::format(" to {}", d.max),
+                   d.multiple == 1 ? "" : fmt::format(", a multiple of {}", d.multiple));
+    shape.sizes.push_back({orEmpty(d.name), d.value});
+  }
   const Status tooBig = error(ncclxrtInvalidArgument,
                               "plan '{}': windows and slots need more than 2^63 bytes", shape.name);
   for (size_t i = 0; i < desc.num_slots; ++i) {
@@ -121,7 +136,10 @@ std::string Shape::manifest() const {
   for (const Op &op : ops)
     for (char c : op.name + "\n")
       fingerprint = (fingerprint ^ uint8_t(c)) * 0x100000001b3;
-  std::string text = fmt::format("plan '{}'\nhash {:#018x}\n", name, hash);
+  std::string text = fmt::format("plan '{}'\n", name);
+  for (const Size &s : sizes) // before the hash, which differs with them
+    text += fmt::format("size '{}' = {}\n", s.name, s.value);
+  text += fmt::format("hash {:#018x}\n", hash);
   for (const Window &w : windows)
     text += fmt::format("window '{}' of {} bytes, {} generations, role {}\n", w.name, w.bytes,
                         w.generations, w.role);

@@ -35,8 +35,14 @@ struct Shape {
     std::string name, location;
   };
 
+  struct Size {
+    std::string name;
+    int64_t value;
+  };
+
   std::string name;
   uint64_t hash = 0;
+  std::vector<Size> sizes;
   std::vector<Window> windows;
   std::vector<Slots> slots;
   std::vector<Lane> lanes;

@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <exception>
+#include <map>
 #include <new>
 
 using namespace mlir;
@@ -23,18 +24,28 @@ struct ncclxProgram {
     int64_t line = 0, column = 0;
   };
   std::deque<Said> said;
-  std::optional<topology::Topology> target;
+  std::string graphName;
+  std::optional<topology::Topology> target; // of a graph's own program, as the context
   std::unique_ptr<MLIRContext> context;
   std::unique_ptr<Compilation> compilation;
+  std::optional<HostPlan> refused; // sizes out of range
   std::unique_ptr<PlanDescription> plan;
   std::string report, schedule;
+  bool good = false;
+  bool isSpecialized = false;          // one of another's `made`
+  ncclxResult_t result = ncclxSuccess; // of that
+  std::map<std::vector<int64_t>, std::unique_ptr<ncclxProgram>> made;
 
   ncclxResult_t compile(const ncclxCompileOptions_t &options, StringRef graph);
-  bool isWhole() const { return plan != nullptr; }
+  ncclxResult_t specialize(ncclxProgram &of, ArrayRef<int64_t> sizes);
+  bool isWhole() const { return good; }
 
 private:
-  void keep(Diagnostic &diagnostic, StringRef graphName);
-  std::string makeReport() const;
+  void keep(Diagnostic &diagnostic);
+  ncclxResult_t prove(Compilation &compilation);
+  ncclxResult_t generate();
+  ncclxResult_t proveSamples();
+  std::string makeReport(StringRef topologyName) const;
 };
 
 static ncclxSeverity_t severityOf(DiagnosticSeverity severity) {
@@ -51,7 +62,7 @@ static ncclxSeverity_t severityOf(DiagnosticSeverity severity) {
   return ncclxError;
 }
 
-void ncclxProgram::keep(Diagnostic &diagnostic, StringRef graphName) {
+void ncclxProgram::keep(Diagnostic &diagnostic) {
   auto add = [&](Diagnostic &d) {
     Said s{severityOf(d.getSeverity()), d.str(), "", 0, 0};
     if (auto place = d.getLocation()->findInstanceOf<FileLineColLoc>()) {
@@ -60,7 +71,7 @@ void ncclxProgram::keep(Diagnostic &diagnostic, StringRef graphName) {
       s.column = place.getColumn();
     }
     if (s.file == "-")
-      s.file = graphName.str();
+      s.file = graphName;
     said.push_back(std::move(s));
   };
   add(diagnostic);
@@ -68,7 +79,7 @@ void ncclxProgram::keep(Diagnostic &diagnostic, StringRef graphName) {
     add(note);
 }
 
-std::string ncclxProgram::makeReport() const {
+std::string ncclxProgram::makeReport(StringRef topologyName) const {
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os);
@@ -77,7 +88,12 @@ std::string ncclxProgram::makeReport() const {
     json.attribute("version", NCCLX_C_VERSION);
     json.attribute("function", compilation->function());
     json.attribute("ranks", compilation->ranks());
-    json.attribute("topology", target->name);
+    json.attribute("topology", topologyName);
+    if (!host.sizes.empty())
+      json.attributeObject("sizes", [&] {
+        for (const HostPlan::Size &size : host.sizes)
+          json.attribute(size.name, size.value);
+      });
     json.attribute("proof", compilation->proof().str());
     json.attributeArray("collectives", [&] {
       for (const GraphCollective &c : compilation->collectives())
@@ -112,7 +128,7 @@ std::string ncclxProgram::makeReport() const {
 }
 
 ncclxResult_t ncclxProgram::compile(const ncclxCompileOptions_t &options, StringRef graph) {
-  std::string graphName = options.name ? options.name : "graph";
+  graphName = options.name ? options.name : "graph";
   topology::ReadResult read =
       topology::readTopology(StringRef(options.topology, options.topology_bytes), "topology");
   for (const topology::Diagnostic &d : read.diagnostics)
@@ -129,27 +145,88 @@ ncclxResult_t ncclxProgram::compile(const ncclxCompileOptions_t &options, String
   // No threads of its own in somebody else's process.
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
-    keep(diagnostic, graphName);
+    keep(diagnostic);
     return success();
   });
   compilation = std::make_unique<Compilation>(
       *context, SelectionTarget{&*target, topology::Rate::payload, options.transport_puts == 0});
   // A copy that ends in 0, which the lexer looks for.
-  if (failed(compilation->parseText(graph.str(), options.function ? options.function : "")) ||
-      failed(compilation->choose()) || failed(compilation->lower()))
+  if (failed(compilation->parseText(graph.str(), options.function ? options.function : "")))
     return ncclxBadInput;
-  compilation->prove();
-  if (!compilation->proof()) {
-    said.push_back(
-        {ncclxError, "the schedule is not proved: " + compilation->proof().str(), "", 0, 0});
-    return ncclxNotProved;
-  }
+  if (!compilation->openSizes().empty())
+    return proveSamples();
+  if (ncclxResult_t result = prove(*compilation); result != ncclxSuccess)
+    return result;
+  return generate();
+}
+
+ncclxResult_t ncclxProgram::prove(Compilation &of) {
+  if (failed(of.choose()) || failed(of.lower()))
+    return ncclxBadInput;
+  of.prove();
+  if (of.proof())
+    return ncclxSuccess;
+  said.push_back({ncclxError, "the schedule is not proved: " + of.proof().str(), "", 0, 0});
+  return ncclxNotProved;
+}
+
+ncclxResult_t ncclxProgram::generate() {
   if (failed(compilation->generate()))
     return ncclxBadInput;
   llvm::raw_string_ostream(schedule) << compilation->scheduleModule();
-  report = makeReport();
+  report = makeReport(compilation->topologyName());
   plan = std::make_unique<PlanDescription>(compilation->plan(), 0);
+  good = true;
   return ncclxSuccess;
+}
+
+/// Sizes for which a graph is wrong, or its schedule is not proved, show before one is used.
+ncclxResult_t ncclxProgram::proveSamples() {
+  ArrayRef<OpenSize> open = compilation->openSizes();
+  llvm::json::Array proofs;
+  for (const SmallVector<int64_t> &sizes : sampleSizes(open)) {
+    std::unique_ptr<Compilation> sample = compilation->at(sizes);
+    ncclxResult_t result = sample ? prove(*sample) : ncclxBadInput;
+    std::string text = sizesText(open, sizes);
+    if (result != ncclxSuccess) {
+      said.push_back({ncclxNote, "at " + text, "", 0, 0});
+      return result;
+    }
+    proofs.push_back(llvm::json::Object{{"sizes", text}, {"proof", sample->proof().str()}});
+  }
+  llvm::json::Array sizes;
+  for (const OpenSize &size : open)
+    sizes.push_back(llvm::json::Object{
+        {"name", size.name}, {"min", size.min}, {"max", size.max}, {"multiple", size.multiple}});
+  llvm::raw_string_ostream(report)
+      << llvm::json::Value(llvm::json::Object{{"version", NCCLX_C_VERSION},
+                                              {"function", compilation->function()},
+                                              {"ranks", compilation->ranks()},
+                                              {"topology", compilation->topologyName()},
+                                              {"open_sizes", std::move(sizes)},
+                                              {"proofs", std::move(proofs)}});
+  good = true;
+  return ncclxSuccess;
+}
+
+ncclxResult_t ncclxProgram::specialize(ncclxProgram &of, ArrayRef<int64_t> sizes) {
+  graphName = of.graphName;
+  isSpecialized = true;
+  ScopedDiagnosticHandler handler(of.context.get(), [&](Diagnostic &diagnostic) {
+    keep(diagnostic);
+    return success();
+  });
+  for (auto [size, value] : llvm::zip_equal(of.compilation->openSizes(), sizes))
+    if (!size.holds(value) && !refused)
+      refused = of.compilation->refusedPlan(sizes);
+  if (refused)
+    plan = std::make_unique<PlanDescription>(*refused, 0);
+  compilation = of.compilation->at(sizes);
+  if (!compilation)
+    return ncclxBadInput;
+  if (ncclxResult_t result = prove(*compilation); result != ncclxSuccess)
+    return result;
+  return generate();
 }
 
 /// Reads the options of a caller that may know fewer or more of them.
@@ -166,6 +243,25 @@ static bool readOptions(const ncclxCompileOptions_t *given, ncclxCompileOptions_
          (options.transport_puts == 0 || options.transport_puts == 1);
 }
 
+/// Fills a new program by `work`; what it throws becomes a result.
+template <typename Work>
+static ncclxResult_t make(std::unique_ptr<ncclxProgram> &program, Work work) {
+  try {
+    program = std::make_unique<ncclxProgram>();
+    try {
+      return work(*program);
+    } catch (const std::bad_alloc &) {
+      throw;
+    } catch (const std::exception &e) {
+      program->said.push_back({ncclxError, e.what(), "", 0, 0});
+      return ncclxInternalError;
+    }
+  } catch (const std::bad_alloc &) {
+    program.reset();
+    return ncclxOutOfMemory;
+  }
+}
+
 extern "C" {
 
 int32_t ncclxVersion(void) { return NCCLX_C_VERSION; }
@@ -178,19 +274,44 @@ ncclxResult_t ncclxCompile(const ncclxCompileOptions_t *options, const void *gra
   ncclxCompileOptions_t known = NCCLX_COMPILE_OPTIONS_INIT;
   if (!graph || !readOptions(options, known))
     return ncclxInvalidArgument;
+  std::unique_ptr<ncclxProgram> made;
+  ncclxResult_t result = make(made, [&](ncclxProgram &p) {
+    return p.compile(known, StringRef(static_cast<const char *>(graph), bytes));
+  });
+  *program = made.release();
+  return result;
+}
+
+size_t ncclxProgramNumSizes(ncclxProgram_t program) {
+  return program && program->isWhole() ? program->compilation->openSizes().size() : 0;
+}
+
+ncclxSize_t ncclxProgramSize(ncclxProgram_t program, size_t index) {
+  if (index >= ncclxProgramNumSizes(program))
+    return {"", 0, 0, 0};
+  const OpenSize &size = program->compilation->openSizes()[index];
+  return {size.name.c_str(), size.min, size.max, size.multiple};
+}
+
+ncclxResult_t ncclxProgramAt(ncclxProgram_t program, const int64_t *sizes, size_t num_sizes,
+                             ncclxProgram_t *at) {
+  if (!at)
+    return ncclxInvalidArgument;
+  *at = nullptr;
+  if (!sizes || num_sizes == 0 || num_sizes != ncclxProgramNumSizes(program))
+    return ncclxInvalidArgument;
   try {
-    auto made = std::make_unique<ncclxProgram>();
-    ncclxResult_t result;
-    try {
-      result = made->compile(known, StringRef(static_cast<const char *>(graph), bytes));
-    } catch (const std::bad_alloc &) {
-      throw;
-    } catch (const std::exception &e) {
-      made->said.push_back({ncclxError, e.what(), "", 0, 0});
-      result = ncclxInternalError;
+    std::vector<int64_t> values(sizes, sizes + num_sizes);
+    std::unique_ptr<ncclxProgram> &known = program->made[values];
+    if (!known) {
+      ncclxResult_t result =
+          make(known, [&](ncclxProgram &p) { return p.specialize(*program, values); });
+      if (!known)
+        return result;
+      known->result = result;
     }
-    *program = made.release();
-    return result;
+    *at = known.get();
+    return known->result;
   } catch (const std::bad_alloc &) {
     return ncclxOutOfMemory;
   }
@@ -220,13 +341,16 @@ int32_t ncclxProgramRanks(ncclxProgram_t program) {
 }
 
 const ncclxrtPlanDesc_t *ncclxProgramPlan(ncclxProgram_t program) {
-  return program && program->isWhole() ? program->plan->get() : nullptr;
+  return program && program->plan ? program->plan->get() : nullptr;
 }
 
 ncclxrtProgram_t ncclxProgramEntry(ncclxProgram_t program) {
   return program && program->isWhole() ? program->compilation->entry() : nullptr;
 }
 
-void ncclxProgramDestroy(ncclxProgram_t program) { delete program; }
+void ncclxProgramDestroy(ncclxProgram_t program) {
+  if (program && !program->isSpecialized)
+    delete program;
+}
 
 } // extern "C"

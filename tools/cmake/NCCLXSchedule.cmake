@@ -1,9 +1,10 @@
-# ncclx_add_schedule(NAME SRC graph.mlir TOPOLOGY file [FUNCTION name] [TRANSPORT shm|tcp] [CPU name])
+# ncclx_add_schedule(NAME SRC graph.mlir TOPOLOGY file [FUNCTION name] [TRANSPORT shm|tcp] [CPU name]
+#   [SIZES name=value ...])
 #
 # Compiles a graph ahead of time (ncclx-compile) into the library NAME, whose header NAME.h is the C
 # interface of the schedule. Made again when the graph, the topology or the compiler changes.
 function(ncclx_add_schedule name)
-  cmake_parse_arguments(A "" "SRC;TOPOLOGY;FUNCTION;TRANSPORT;CPU" "" ${ARGN})
+  cmake_parse_arguments(A "" "SRC;TOPOLOGY;FUNCTION;TRANSPORT;CPU" "SIZES" ${ARGN})
   if(A_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ncclx_add_schedule(${name}): unknown arguments ${A_UNPARSED_ARGUMENTS}")
   endif()
@@ -20,6 +21,9 @@ function(ncclx_add_schedule name)
       string(TOLOWER "${option}" flag)
       list(APPEND options "--${flag}=${A_${option}}")
     endif()
+  endforeach()
+  foreach(size IN LISTS A_SIZES)
+    list(APPEND options "--size=${size}")
   endforeach()
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${name}.schedule")
   set(made "${folder}/${name}.h" "${folder}/${name}.cpp" "${folder}/${name}.o"

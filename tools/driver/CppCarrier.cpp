@@ -62,6 +62,11 @@ static std::string manifest(const Compilation &compilation, const CppOptions &op
       for (StringRef suffix : {".h", ".cpp", ".o", ".json"})
         json.value(options.name + suffix.str());
     });
+    if (!plan.sizes.empty())
+      json.attributeObject("sizes", [&] {
+        for (const HostPlan::Size &size : plan.sizes)
+          json.attribute(size.name, size.value);
+      });
     windows("inputs", plan.inputs());
     windows("outputs", plan.outputs());
     json.attribute("scratch_bytes", int64_t(plan.scratchBytes()));

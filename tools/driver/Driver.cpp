@@ -29,7 +29,10 @@ void mlir::ncclx::registerDriverDialects(DialectRegistry &registry) {
 }
 
 static bool communicates(func::FuncOp function) {
-  return function.walk([](CollectiveOpInterface) { return WalkResult::interrupt(); })
+  return function
+      .walk([](Operation *op) {
+        return getNamedGroups(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
       .wasInterrupted();
 }
 
@@ -71,12 +74,47 @@ LogicalResult Compilation::find(StringRef wanted) {
   functionName = function.getSymName().str();
   if (!communicates(function))
     return function.emitOpError("has no collectives; there is nothing to schedule");
-  function.walk([&](CollectiveOpInterface op) { numRanks = lookupGrid(op).getNumRanks(); });
+  function.walk([&](Operation *op) {
+    if (std::optional<NamedGroups> named = getNamedGroups(op))
+      numRanks = named->grid.getNumRanks();
+  });
   if (numRanks > int64_t(target.topology->numRanks()))
     return function.emitOpError("runs on ")
            << numRanks << " ranks, but the topology '" << target.topology->name << "' has "
            << target.topology->numRanks();
+  llvm::append_range(open, getOpenSizes(function));
   return success();
+}
+
+SmallVector<HostPlan::Size> Compilation::sizesOf(ArrayRef<int64_t> values) const {
+  SmallVector<HostPlan::Size> sizes;
+  for (auto [size, value] : llvm::zip_equal(open, values))
+    sizes.push_back({size.name, size.place(), size.min, size.max, size.multiple, value});
+  return sizes;
+}
+
+std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
+  auto made = std::make_unique<Compilation>(context, target);
+  made->graphModule = graphModule->clone();
+  made->functionName = functionName;
+  made->numRanks = numRanks;
+  made->oneKernel = oneKernel;
+  made->sizes = sizesOf(values);
+  auto function = made->graphModule->lookupSymbol<func::FuncOp>(functionName);
+  // Others that are for a range are graphs of their own: nobody calls them.
+  for (auto other : llvm::make_early_inc_range(made->graphModule->getOps<func::FuncOp>()))
+    if (other != function && other->hasAttr(kSizesAttrName))
+      other.erase();
+  if (failed(specializeSizes(function, values)))
+    return nullptr;
+  return made;
+}
+
+HostPlan Compilation::refusedPlan(ArrayRef<int64_t> values) const {
+  HostPlan plan;
+  plan.name = functionName;
+  plan.sizes = sizesOf(values);
+  return plan;
 }
 
 LogicalResult Compilation::takeProgram(ctran::ProgramOp program) {
@@ -141,6 +179,7 @@ LogicalResult Compilation::choose() {
     });
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
+  pm.addPass(createAnswerGets());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
     return failure();
   // What is scheduled is a straight line; the reference keeps the loops.
@@ -215,6 +254,7 @@ LogicalResult Compilation::lowerFor(HostTarget of) {
   if (failed(plan))
     return failure();
   hostPlan = std::move(*plan);
+  hostPlan.sizes = sizes;
 
   // Kernels: every function but the program, on memrefs; results become arguments behind the
   // others.
@@ -338,6 +378,8 @@ PlanDescription::PlanDescription(const HostPlan &plan, size_t traceCapacity) {
     lanes.push_back({l.name.c_str(), laneKindOf(l.kind), l.index});
   for (const HostPlan::Op &o : plan.ops)
     ops.push_back({o.name.c_str(), o.location.empty() ? nullptr : o.location.c_str()});
+  for (const HostPlan::Size &s : plan.sizes)
+    sizes.push_back({s.name.c_str(), s.place.c_str(), s.min, s.max, s.multiple, s.value});
   description.name = plan.name.c_str();
   description.hash = plan.hash;
   description.windows = windows.data();
@@ -349,4 +391,6 @@ PlanDescription::PlanDescription(const HostPlan &plan, size_t traceCapacity) {
   description.ops = ops.data();
   description.num_ops = ops.size();
   description.trace_capacity = traceCapacity;
+  description.sizes = sizes.data();
+  description.num_sizes = sizes.size();
 }

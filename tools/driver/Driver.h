@@ -11,6 +11,7 @@
 #include "ncclx/Host/HostPlan.h"
 #include "ncclx/Machine/Machine.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Reference/JitModule.h"
 #include "ncclx/Selection/Selection.h"
 #include "ncclxrt/abi.h"
@@ -50,6 +51,12 @@ public:
   LogicalResult parse(StringRef path, StringRef function);
   /// The same of a text in memory.
   LogicalResult parseText(StringRef text, StringRef function);
+  /// The sizes that the graph leaves open. Where there are some, it is compiled for given ones
+  /// alone:
+  ArrayRef<OpenSize> openSizes() const { return open; }
+  /// the same graph made for a value of each, parsed as it were. Null, and diagnostics, where a
+  /// value is out of its range or the graph is wrong at these sizes.
+  std::unique_ptr<Compilation> at(ArrayRef<int64_t> sizes);
   /// Checks legality, fixes algorithms and orders, and times each collective alone.
   LogicalResult choose();
   /// Bufferizes a copy and turns it into a program; reads the program into the machine.
@@ -72,6 +79,7 @@ public:
   ModuleOp graph() { return *graphModule; }
   StringRef function() const { return functionName; }
   int64_t ranks() const { return numRanks; }
+  const std::string &topologyName() const { return target.topology->name; }
   const std::vector<GraphCollective> &collectives() const { return graphCollectives; }
   /// The place of `rank` in its group of a written program's collective.
   int64_t memberOf(int64_t rank);
@@ -84,7 +92,12 @@ public:
   ModuleOp kernelModule() { return *kernels; }
   ncclxrtProgram_t entry() const { return program; }
 
+  /// A plan that knows the name and the sizes alone: prepared, it tells all ranks which size is out
+  /// of its range.
+  HostPlan refusedPlan(ArrayRef<int64_t> sizes) const;
+
 private:
+  SmallVector<HostPlan::Size> sizesOf(ArrayRef<int64_t> values) const;
   LogicalResult find(StringRef function);
   LogicalResult lowerFor(HostTarget of);
   LogicalResult takeProgram(ctran::ProgramOp program);
@@ -102,6 +115,8 @@ private:
   std::unique_ptr<ctran::machine::Schedule> machineSchedule;
   ctran::machine::ProofResult proofResult;
   HostPlan hostPlan;
+  std::vector<OpenSize> open;
+  SmallVector<HostPlan::Size> sizes; ///< of which this one was made
   std::unique_ptr<JitModule> kernelCode, hostCode;
   ncclxrtProgram_t program = nullptr;
 };
@@ -117,6 +132,7 @@ private:
   std::vector<ncclxrtSlotsDesc_t> slots;
   std::vector<ncclxrtLaneDesc_t> lanes;
   std::vector<ncclxrtOpDesc_t> ops;
+  std::vector<ncclxrtSizeDesc_t> sizes;
   ncclxrtPlanDesc_t description = NCCLXRT_PLAN_DESC_INIT;
 };
 

@@ -1,5 +1,6 @@
 //===- ncclx-compile.cpp - A graph to C++, a header and an object ------------------------===//
 #include "CppCarrier.h"
+#include "SizeOption.h"
 
 #include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Topology/IO.h"
@@ -35,6 +36,9 @@ cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm
                                cl::desc("How the ranks will talk: by tcp there is no load or store "
                                         "of a peer's memory (default shm)"),
                                cl::cat(category));
+cl::list<std::string> sizeOptions("size", cl::value_desc("NAME=VALUE"),
+                                  cl::desc("Value of a size that the graph leaves open"),
+                                  cl::cat(category));
 cl::opt<std::string>
     cpu("cpu", cl::init("native"), cl::value_desc("NAME"),
         cl::desc("CPU of the kernels, as x86-64-v3; a name gives the same bytes on "
@@ -83,9 +87,23 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
-  Compilation compilation(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
-  if (failed(compilation.parse(graphFile, functionOption)))
+  Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
+  if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
+  std::string error;
+  std::vector<SmallVector<int64_t>> sizes = readSizeOptions(sizeOptions, graph.openSizes(), error);
+  if (!error.empty())
+    return finish(BadUsage, error);
+  std::unique_ptr<Compilation> made;
+  if (!graph.openSizes().empty()) {
+    if (sizes.size() != 1)
+      return finish(BadUsage, "files are made for one size: the graph is for several, name one of "
+                              "each by --size=NAME=VALUE");
+    made = graph.at(sizes.front());
+    if (!made)
+      return finish(BadInput, "the graph " + graphFile + " cannot be made for these sizes");
+  }
+  Compilation &compilation = made ? *made : graph;
   if (failed(compilation.choose()) || failed(compilation.lower()))
     return finish(BadInput, "the graph " + graphFile + " cannot be compiled");
   compilation.prove();

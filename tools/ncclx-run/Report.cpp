@@ -22,6 +22,8 @@ static auto microseconds(double seconds) { return llvm::format("%12.2f", seconds
 
 void Report::print(llvm::raw_ostream &os) const {
   os << "graph     " << graphFile << " @" << function << ", " << ranks << " ranks\n";
+  if (!sizes.empty())
+    os << "sizes     " << sizes << "\n";
   os << "target    " << topology << " (" << topology::name(rate) << " rates)\n";
   os << "proof     " << proof.str() << "\n";
   os << "memory    " << bytesText(inputBytes + outputBytes + scratchBytes)
@@ -106,6 +108,8 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
       json.attribute("error", error);
     json.attribute("graph", graphFile);
     json.attribute("function", function);
+    if (!sizes.empty())
+      json.attribute("sizes", sizes);
     json.attribute("ranks", ranks);
     json.attribute("topology", topology);
     json.attribute("rate", topology::name(rate));

@@ -26,6 +26,7 @@ struct CollectiveReport {
 
 struct Report {
   std::string graphFile, function, topology, transport;
+  std::string sizes; ///< what the graph leaves open, and what it is here
   topology::Rate rate = topology::Rate::payload;
   int64_t ranks = 0;
   std::vector<CollectiveReport> collectives;

@@ -7,6 +7,7 @@
 #include "Nccl.h"
 #include "Report.h"
 #include "SerialForm.h"
+#include "SizeOption.h"
 
 #include "ncclx/Analysis/TopologyCost.h"
 #include "ncclx/Cpp/CppSource.h"
@@ -123,6 +124,11 @@ cl::opt<std::string>
 cl::opt<std::string> compiler("cxx", cl::init("c++"), cl::value_desc("PROGRAM"),
                               cl::desc("C++ compiler for --carrier=cpp (default c++)"),
                               cl::cat(category));
+cl::list<std::string>
+    sizeOptions("size", cl::value_desc("NAME=VALUE[,VALUE]"),
+                cl::desc("Value of a size that the graph leaves open; several are run one by one "
+                         "(default: the ends of its range and one between)"),
+                cl::cat(category));
 cl::opt<bool> noRun("compile-only", cl::desc("Stop after the proof and the predictions"),
                     cl::cat(category));
 
@@ -162,6 +168,8 @@ struct TemporaryFolder {
 
 /// Ends with one line and the code that belongs to it.
 int finish(const Report &report, Exit code, std::string text) {
+  if (!report.sizes.empty())
+    text = "at " + report.sizes + ": " + text;
   if (!jsonFile.empty()) {
     std::error_code failed;
     llvm::raw_fd_ostream os(jsonFile, failed);
@@ -285,93 +293,31 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
   return out;
 }
 
-} // namespace
+/// Of a graph, or of each, for which nothing went wrong.
+std::string whatHolds(const Report &report, bool cuda) {
+  if (noRun)
+    return "proved; not run (--compile-only)";
+  std::string ranks = std::to_string(report.ranks);
+  return "proved, run " +
+         (cuda ? "by " + ranks + " ranks on " + report.machine
+               : "on " + ranks + " processes over " + transport) +
+         ", every output equal to the reference";
+}
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  bool understood = cl::ParseCommandLineOptions(
-      argc, argv,
-      "Compiles a graph of collectives and computation for a topology, proves the schedule, runs "
-      "it\n"
-      "on processes of this machine, and compares every output with the reference interpreter.\n\n"
-      "  ncclx-run graph.mlir --topology=h200x8.xml --ranks=8 --trace=run.json\n\n"
-      "Exit codes: 0 ok; 1 bad usage; 2 the graph or topology cannot be read or compiled; 3 the\n"
-      "schedule is not proved; 4 a rank failed; 5 an output differs from the reference.\n",
-      &llvm::errs());
-  Report report;
-  if (!understood)
-    return finish(report, BadUsage, "the command line is not understood (see ncclx-run --help)");
-  report.graphFile = graphFile;
-  report.transport = transport;
-  if (transport != "shm" && transport != "tcp")
-    return finish(report, BadUsage, "--transport is '" + transport + "', expected shm or tcp");
-  if (repeat < 1 || repeat > 255)
-    return finish(report, BadUsage,
-                  "--repeat is " + std::to_string(repeat) + ", expected 1 to 255");
-  if (timeoutMs < 1)
-    return finish(report, BadUsage,
-                  "--timeout-ms is " + std::to_string(timeoutMs) +
-                      ", expected a positive number of milliseconds");
+/// What all graphs of one call share.
+struct Setting {
+  const topology::Topology &topology;
+  MLIRContext &context;
+  topology::Rate rate;
+  bool cuda, oneKernel;
+  int64_t kernelBlocks;
+};
 
-  bool cuda = backend == "cuda";
-  if (!cuda && backend != "host")
-    return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
-  if (cuda && (carrier != "jit" || transport != "shm" || !traceFile.empty()))
-    return finish(report, BadUsage,
-                  "--backend=cuda takes no --carrier, no --transport and no --trace: programs are "
-                  "compiled in this process, GPUs reach each other by load and store, and no "
-                  "timeline is measured on them");
-  if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
-    return finish(report, BadUsage,
-                  "--burst is for --backend=cuda, and --against=nccl comes with --burst");
-  if (graphRuns < 0 || (graphRuns && (!cuda || replays < 1)))
-    return finish(
-        report, BadUsage,
-        "--graph is for --backend=cuda, and takes a number of runs; --replays is at least 1");
-  int64_t kernelBlocks = 0;
-  bool oneKernel = !cudaKernel.empty();
-  if (oneKernel &&
-      (!cuda || (cudaKernel != "auto" &&
-                 (StringRef(cudaKernel).getAsInteger(10, kernelBlocks) || kernelBlocks < 1))))
-    return finish(report, BadUsage,
-                  "--cuda-kernel is '" + cudaKernel +
-                      "', expected a number of blocks or auto, with --backend=cuda");
-  if (carrier != "jit" && carrier != "cpp")
-    return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
-  if (proofBudget < 1)
-    return finish(report, BadUsage,
-                  "--proof-budget is " + std::to_string(proofBudget) +
-                      ", expected a positive number of ops");
-
+/// Compiles a graph of known sizes, proves it, runs it and compares, and says so; gives the exit
+/// code.
+int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
+  auto &[topology, context, rate, cuda, oneKernel, kernelBlocks] = setting;
   Stopwatch watch;
-  topology::ReadResult read = topology::readTopologyFile(topologyFile);
-  for (const topology::Diagnostic &d : read.diagnostics)
-    if (d.severity != topology::Severity::note)
-      llvm::errs() << topology::toString(d, topologyFile) << "\n";
-  if (!read.topology)
-    return finish(report, BadInput, "the topology " + topologyFile + " cannot be used");
-  report.topology = read.topology->name;
-
-  DialectRegistry registry;
-  registerDriverDialects(registry);
-  MLIRContext context(registry);
-  llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
-
-  SelectionTarget target{&*read.topology, topology::Rate::payload, transport == "shm"};
-  report.rate = target.rate;
-  Compilation compilation(context, target);
-  if (oneKernel)
-    compilation.asOneKernel();
-  if (failed(compilation.parse(graphFile, functionOption)))
-    return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
-  report.function = compilation.function().str();
-  report.ranks = compilation.ranks();
-  if (ranksOption && ranksOption != compilation.ranks())
-    return finish(report, BadInput,
-                  "--ranks is " + std::to_string(ranksOption) + ", but the graph's grid has " +
-                      std::to_string(compilation.ranks()) + " ranks");
   if (failed(compilation.choose()) || failed(compilation.lower()))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be compiled");
   report.compileSeconds = watch.lap();
@@ -395,9 +341,9 @@ int main(int argc, char **argv) {
       query.group = c.group;
       query.bytes = c.bytes;
       query.root = c.root;
-      query.rate = target.rate;
-      if (std::string wrong = topology::checkQuery(*read.topology, query); wrong.empty()) {
-        topology::LowerBound bound = topology::bound(*read.topology, query);
+      query.rate = rate;
+      if (std::string wrong = topology::checkQuery(topology, query); wrong.empty()) {
+        topology::LowerBound bound = topology::bound(topology, query);
         row.bound = bound.unreachable ? 0 : bound.seconds.toDouble();
         row.argument = bound.unreachable ? "unreachable" : bound.argument;
       } else {
@@ -406,7 +352,7 @@ int main(int argc, char **argv) {
     }
     report.collectives.push_back(row);
   }
-  TopologyCost targetCost(*read.topology, target.rate);
+  TopologyCost targetCost(topology, rate);
   ctran::machine::TimeResult onTarget = ctran::machine::simulate(compilation.machine(), targetCost);
   if (!onTarget.ok)
     return finish(report, BadInput,
@@ -478,7 +424,7 @@ int main(int argc, char **argv) {
   if (noRun) {
     report.measured.exposed.assign(report.collectives.size(), 0);
     report.print(llvm::outs());
-    return finish(report, Good, "proved; not run (--compile-only)");
+    return finish(report, Good, whatHolds(report, cuda));
   }
 
   auto function = compilation.graph().lookupSymbol<func::FuncOp>(compilation.function());
@@ -537,11 +483,122 @@ int main(int argc, char **argv) {
   report.print(llvm::outs());
   if (!report.outputsAgree())
     return finish(report, Wrong, "outputs differ from the reference interpreter");
-  if (cuda)
-    return finish(report, Good,
-                  "proved, run by " + std::to_string(report.ranks) + " ranks on " + report.machine +
-                      ", every output equal to the reference");
-  return finish(report, Good,
-                "proved, run on " + std::to_string(report.ranks) + " processes over " + transport +
-                    ", every output equal to the reference");
+  return finish(report, Good, whatHolds(report, cuda));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  bool understood = cl::ParseCommandLineOptions(
+      argc, argv,
+      "Compiles a graph of collectives and computation for a topology, proves the schedule, runs "
+      "it\n"
+      "on processes of this machine, and compares every output with the reference interpreter.\n\n"
+      "  ncclx-run graph.mlir --topology=h200x8.xml --ranks=8 --trace=run.json\n\n"
+      "Exit codes: 0 ok; 1 bad usage; 2 the graph or topology cannot be read or compiled; 3 the\n"
+      "schedule is not proved; 4 a rank failed; 5 an output differs from the reference.\n",
+      &llvm::errs());
+  Report report;
+  if (!understood)
+    return finish(report, BadUsage, "the command line is not understood (see ncclx-run --help)");
+  report.graphFile = graphFile;
+  report.transport = transport;
+  if (transport != "shm" && transport != "tcp")
+    return finish(report, BadUsage, "--transport is '" + transport + "', expected shm or tcp");
+  if (repeat < 1 || repeat > 255)
+    return finish(report, BadUsage,
+                  "--repeat is " + std::to_string(repeat) + ", expected 1 to 255");
+  if (timeoutMs < 1)
+    return finish(report, BadUsage,
+                  "--timeout-ms is " + std::to_string(timeoutMs) +
+                      ", expected a positive number of milliseconds");
+
+  bool cuda = backend == "cuda";
+  if (!cuda && backend != "host")
+    return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
+  if (cuda && (carrier != "jit" || transport != "shm" || !traceFile.empty()))
+    return finish(report, BadUsage,
+                  "--backend=cuda takes no --carrier, no --transport and no --trace: programs are "
+                  "compiled in this process, GPUs reach each other by load and store, and no "
+                  "timeline is measured on them");
+  if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
+    return finish(report, BadUsage,
+                  "--burst is for --backend=cuda, and --against=nccl comes with --burst");
+  if (graphRuns < 0 || (graphRuns && (!cuda || replays < 1)))
+    return finish(
+        report, BadUsage,
+        "--graph is for --backend=cuda, and takes a number of runs; --replays is at least 1");
+  int64_t kernelBlocks = 0;
+  bool oneKernel = !cudaKernel.empty();
+  if (oneKernel &&
+      (!cuda || (cudaKernel != "auto" &&
+                 (StringRef(cudaKernel).getAsInteger(10, kernelBlocks) || kernelBlocks < 1))))
+    return finish(report, BadUsage,
+                  "--cuda-kernel is '" + cudaKernel +
+                      "', expected a number of blocks or auto, with --backend=cuda");
+  if (carrier != "jit" && carrier != "cpp")
+    return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
+  if (proofBudget < 1)
+    return finish(report, BadUsage,
+                  "--proof-budget is " + std::to_string(proofBudget) +
+                      ", expected a positive number of ops");
+
+  topology::ReadResult read = topology::readTopologyFile(topologyFile);
+  for (const topology::Diagnostic &d : read.diagnostics)
+    if (d.severity != topology::Severity::note)
+      llvm::errs() << topology::toString(d, topologyFile) << "\n";
+  if (!read.topology)
+    return finish(report, BadInput, "the topology " + topologyFile + " cannot be used");
+  report.topology = read.topology->name;
+
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
+
+  SelectionTarget target{&*read.topology, topology::Rate::payload, transport == "shm"};
+  report.rate = target.rate;
+  Compilation compilation(context, target);
+  if (oneKernel)
+    compilation.asOneKernel();
+  if (failed(compilation.parse(graphFile, functionOption)))
+    return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
+  report.function = compilation.function().str();
+  report.ranks = compilation.ranks();
+  if (ranksOption && ranksOption != compilation.ranks())
+    return finish(report, BadInput,
+                  "--ranks is " + std::to_string(ranksOption) + ", but the graph's grid has " +
+                      std::to_string(compilation.ranks()) + " ranks");
+  Setting setting{*read.topology, context, target.rate, cuda, oneKernel, kernelBlocks};
+  ArrayRef<OpenSize> open = compilation.openSizes();
+  std::string error;
+  std::vector<SmallVector<int64_t>> sizes = readSizeOptions(sizeOptions, open, error);
+  if (!error.empty())
+    return finish(report, BadUsage, error);
+  if (open.empty())
+    return runGraph(compilation, setting, report);
+  const std::string *files[] = {&jsonFile, &traceFile, &emitSchedule, &emitHost, &emitPtx};
+  if (sizes.size() > 1 &&
+      llvm::any_of(files, [](const std::string *file) { return !file->empty(); }))
+    return finish(report, BadUsage,
+                  "files are written of one size: the graph is for several, name one of each by "
+                  "--size=NAME=VALUE");
+  std::string all;
+  const Report empty = report;
+  for (const SmallVector<int64_t> &values : sizes) {
+    report = empty;
+    report.sizes = sizesText(open, values);
+    all += (all.empty() ? "" : "; ") + report.sizes;
+    std::unique_ptr<Compilation> made = compilation.at(values);
+    if (!made)
+      return finish(report, BadInput, "the graph " + graphFile + " cannot be made for these sizes");
+    if (int code = runGraph(*made, setting, report); code != Good || sizes.size() == 1)
+      return code;
+    llvm::outs() << "\n";
+  }
+  report.sizes = all;
+  return finish(report, Good, "each " + whatHolds(report, cuda));
 }

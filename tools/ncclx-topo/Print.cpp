@@ -182,9 +182,9 @@ void topology::printTopology(llvm::raw_ostream &out, const Topology &topo, llvm:
                        extra.text.size() > 60 ? extra.text.substr(0, 60) + "..." : extra.text);
 }
 
-void topology::printBounds(llvm::raw_ostream &out, const Topology &topo, const BoundQuery &query) {
+void topology::printBounds(llvm::raw_ostream &out, BoundSolver &solver, const BoundQuery &query) {
   bool first = true;
-  for (const LowerBound &b : bounds(topo, query)) {
+  for (const LowerBound &b : solver.bounds(query)) {
     if (first)
       out << fmt::format("{} of {} bytes over {} rank(s), {} rate, {}:\n",
                          name(query.collective).str(), query.bytes, query.group.size(),

@@ -22,7 +22,7 @@ inline constexpr unsigned mostPairRanks = 256;
 
 void printTopology(llvm::raw_ostream &out, const Topology &topology, llvm::StringRef format);
 /// One block a collective and rate: every argument, largest first.
-void printBounds(llvm::raw_ostream &out, const Topology &topology, const BoundQuery &query);
+void printBounds(llvm::raw_ostream &out, BoundSolver &solver, const BoundQuery &query);
 /// "-" lines of what only `a` has, "+" lines of what only `b` has. False if there are none.
 bool printDifference(llvm::raw_ostream &out, const Topology &a, const Topology &b);
 

@@ -127,10 +127,11 @@ static void boundJson(json::OStream &out, const BoundQuery &query, const LowerBo
 void topology::printBoundsJson(llvm::raw_ostream &stream, const Topology &topo,
                                llvm::ArrayRef<BoundQuery> queries) {
   json::OStream out(stream, 1);
+  BoundSolver solver(topo);
   out.array([&] {
     for (const BoundQuery &query : queries)
       out.object([&] {
-        std::vector<LowerBound> all = bounds(topo, query);
+        std::vector<LowerBound> all = solver.bounds(query);
         out.attribute("collective", name(query.collective));
         out.attribute("ranks", int64_t(query.group.size()));
         out.attribute("bytes", int64_t(query.bytes));

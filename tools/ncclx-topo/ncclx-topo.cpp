@@ -2,10 +2,10 @@
 #include "Print.h"
 #include "ncclx/Topology/IO.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include <fmt/format.h>
 
@@ -139,24 +139,34 @@ int runShow(const Topology &topo, llvm::StringRef format, const Diagnostics &fin
     printTopology(llvm::outs(), topo, format);
   if (graphs.empty())
     return ok;
-  auto buffer = llvm::MemoryBuffer::getFile(graphs);
-  if (!buffer) {
-    llvm::errs() << graphs << ": error: cannot be read: " << buffer.getError().message() << "\n";
+  std::string problem;
+  std::optional<std::string> text = readBytes(graphs, problem);
+  if (!text) {
+    llvm::errs() << graphs << ": error: " << problem << "\n";
     return refused;
   }
-  Diagnostics found = checkGraphs((*buffer)->getBuffer(), topo);
+  Diagnostics found = checkGraphs(*text, topo);
   for (const Diagnostic &d : found)
     llvm::errs() << toString(d, graphs) << "\n";
   return hasErrors(found) ? refused : ok;
 }
 
+/// What a file says, fit for a message: short, and without what a terminal would act on.
+std::string shown(llvm::StringRef text) {
+  std::string result;
+  llvm::raw_string_ostream out(result);
+  llvm::printEscapedString(text.take_front(40), out);
+  return text.size() > 40 ? result + "..." : result;
+}
+
 /// Reads n x n whole numbers; an error message, or "".
 std::string readCounts(size_t members, std::vector<uint64_t> &counts) {
-  auto buffer = llvm::MemoryBuffer::getFile(countsFile, /*IsText=*/true);
-  if (!buffer)
-    return countsFile + ": cannot be read: " + buffer.getError().message();
+  std::string problem;
+  std::optional<std::string> text = readBytes(countsFile, problem);
+  if (!text)
+    return countsFile + ": " + problem;
   llvm::SmallVector<llvm::StringRef> lines;
-  (*buffer)->getBuffer().split(lines, '\n');
+  llvm::StringRef(*text).split(lines, '\n');
   size_t row = 0;
   for (size_t number = 1; number <= lines.size(); ++number) {
     llvm::StringRef line = lines[number - 1].trim();
@@ -168,7 +178,7 @@ std::string readCounts(size_t members, std::vector<uint64_t> &counts) {
       size_t end = line.find_first_of(",; \t");
       if (line.substr(0, end).getAsInteger(10, bytes))
         return fmt::format("{}:{}: '{}' is not a number of bytes", std::string(countsFile), number,
-                           line.substr(0, end).str());
+                           shown(line.substr(0, end)));
       counts.push_back(bytes);
       line = end == llvm::StringRef::npos ? "" : line.substr(end).ltrim(",; \t");
     }
@@ -225,11 +235,12 @@ int runBounds(const Topology &topo) {
       query.rate = r;
       queries.push_back(query);
     }
+  BoundSolver solver(topo);
   if (asJson)
     printBoundsJson(llvm::outs(), topo, queries);
   else
     for (const BoundQuery &one : queries)
-      printBounds(llvm::outs(), topo, one);
+      printBounds(llvm::outs(), solver, one);
   return ok;
 }
 
@@ -274,6 +285,8 @@ int run() {
     options.nvml = nvml;
   if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0))
     return misuse("--sysroot, --nvml and --ranks are for --this-machine");
+  if (!machineRoot.empty() && !llvm::sys::fs::is_directory(machineRoot))
+    return misuse("--sysroot=" + machineRoot + " is not a directory");
   if (constexpr unsigned most = 4096; ranks > most)
     return misuse(
         fmt::format("--ranks={}: at most {} processes are described", unsigned(ranks), most));

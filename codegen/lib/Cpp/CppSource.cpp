@@ -142,6 +142,14 @@ static StringRef laneName(ctran::LaneKind kind) {
   llvm_unreachable("all kinds are handled");
 }
 
+/// The parameters of NAME_prepare that are the graph's open sizes.
+static std::string sizeParameters(const HostPlan &plan) {
+  std::string text;
+  for (const HostPlan::Size &size : plan.sizes)
+    text += "int64_t size_" + toIdentifier(size.name) + ", ";
+  return text;
+}
+
 static void printHeader(StringRef name, const HostPlan &plan, raw_ostream &os) {
   std::string guard = "NCCLX_SCHEDULE_" + StringRef(name).upper() + "_H";
   SmallVector<size_t> inputs = plan.inputs(), outputs = plan.outputs();
@@ -175,8 +183,13 @@ static void printHeader(StringRef name, const HostPlan &plan, raw_ostream &os) {
      << "size_t " << name << "_workspace_bytes(void);\n\n"
      << "/** What the schedule needs, to prepare it by ncclxrtPlanPrepare with a trace. */\n"
      << "ncclxrtPlanDesc_t " << name << "_describe(size_t trace_capacity);\n\n"
-     << "/** Makes the windows and slots. Collective. On failure *plan is NULL. */\n"
-     << "ncclxrtResult_t " << name << "_prepare(ncclxrtComm_t comm, ncclxrtPlan_t *plan);\n\n"
+     << "/** Makes the windows and slots. Collective. On failure *plan is NULL.";
+  for (const HostPlan::Size &size : plan.sizes)
+    os << "\n *  The size '" << size.name << "' (" << size.place << ") must be " << size.value
+       << ": any other is an error on every rank.";
+  os << " */\n"
+     << "ncclxrtResult_t " << name << "_prepare(ncclxrtComm_t comm, " << sizeParameters(plan)
+     << "ncclxrtPlan_t *plan);\n\n"
      << "/** This rank's memory of an input or output, valid until destroy. */\n"
      << "ncclxrtResult_t " << name
      << "_input(ncclxrtPlan_t plan, int index, void **data, size_t *bytes);\n"
@@ -204,7 +217,7 @@ static void printTable(raw_ostream &os, StringRef type, StringRef name,
 
 static void printTables(StringRef name, const HostPlan &plan, raw_ostream &os) {
   os << "namespace {\n";
-  SmallVector<std::string> windows, slots, lanes, ops;
+  SmallVector<std::string> windows, slots, lanes, ops, sizes;
   for (const HostPlan::Window &w : plan.windows)
     windows.push_back(llvm::formatv("{0}, {1}u, {2}, {3}", literal(w.name), w.bytes, w.generations,
                                     roleName(w.role)));
@@ -216,6 +229,10 @@ static void printTables(StringRef name, const HostPlan &plan, raw_ostream &os) {
   for (const HostPlan::Op &o : plan.ops)
     ops.push_back(llvm::formatv("{0}, {1}", literal(o.name),
                                 o.location.empty() ? "nullptr" : literal(o.location)));
+  for (const HostPlan::Size &s : plan.sizes) // these files are for one
+    sizes.push_back(
+        llvm::formatv("{0}, {1}, {2}, {2}, 1, {2}", literal(s.name), literal(s.place), s.value));
+  printTable(os, "ncclxrtSizeDesc_t", "sizes", sizes);
   printTable(os, "ncclxrtWindowDesc_t", "windows", windows);
   printTable(os, "ncclxrtSlotsDesc_t", "slots", slots);
   printTable(os, "ncclxrtLaneDesc_t", "lanes", lanes);
@@ -248,10 +265,20 @@ static void printInterface(StringRef name, const HostPlan &plan, raw_ostream &os
      << "  desc.ops = " << table("ops", plan.ops.empty()) << ";\n"
      << "  desc.num_ops = " << plan.ops.size() << ";\n"
      << "  desc.trace_capacity = trace_capacity;\n"
+     << "  desc.sizes = " << table("sizes", plan.sizes.empty()) << ";\n"
+     << "  desc.num_sizes = " << plan.sizes.size() << ";\n"
      << "  return desc;\n}\n\n"
-     << "ncclxrtResult_t " << name << "_prepare(ncclxrtComm_t comm, ncclxrtPlan_t *plan) {\n"
-     << "  ncclxrtPlanDesc_t desc = " << name << "_describe(0);\n"
-     << "  return ncclxrtPlanPrepare(comm, &desc, plan);\n}\n\n";
+     << "ncclxrtResult_t " << name << "_prepare(ncclxrtComm_t comm, " << sizeParameters(plan)
+     << "ncclxrtPlan_t *plan) {\n"
+     << "  ncclxrtPlanDesc_t desc = " << name << "_describe(0);\n";
+  if (!plan.sizes.empty()) {
+    os << "  ncclxrtSizeDesc_t given[" << plan.sizes.size() << "];\n";
+    for (auto [i, size] : llvm::enumerate(plan.sizes))
+      os << "  given[" << i << "] = sizes[" << i << "];\n"
+         << "  given[" << i << "].value = size_" << toIdentifier(size.name) << ";\n";
+    os << "  desc.sizes = given;\n";
+  }
+  os << "  return ncclxrtPlanPrepare(comm, &desc, plan);\n}\n\n";
   auto buffer = [&](StringRef what, StringRef positions, size_t count) {
     os << "ncclxrtResult_t " << name << '_' << what
        << "(ncclxrtPlan_t plan, int index, void **data, size_t *bytes) {\n";

@@ -46,6 +46,14 @@ bool ncclx::accumulates(Type element, Type accumulate) {
           accumulate.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth());
 }
 
+bool ncclx::fitsBytes(ShapedType type) {
+  int64_t bytes = 8;
+  for (int64_t size : type.getShape())
+    if (size > 0 && llvm::MulOverflow(bytes, size, bytes))
+      return false;
+  return true;
+}
+
 GridOp ncclx::lookupGrid(CollectiveOpInterface op) {
   return SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
 }
@@ -141,14 +149,11 @@ static LogicalResult verifyForm(CollectiveOpInterface op) {
 
   ShapedType in = op.getInputType(), out = op.getOutputType();
   for (ShapedType type : {in, out})
-    if (!type.hasStaticShape())
-      return op->emitOpError("needs static shapes, but found ") << type;
-  for (ShapedType type : {in, out}) {
-    int64_t bytes = 8;
-    for (int64_t size : type.getShape())
-      if (size != 0 && llvm::MulOverflow(bytes, size, bytes))
-        return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
-  }
+    if (buffers && !type.hasStaticShape())
+      return op->emitOpError("on memrefs needs static shapes, but found ") << type;
+  for (ShapedType type : {in, out})
+    if (!fitsBytes(type))
+      return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
   if (!isSupportedElementType(in.getElementType()))
     return op->emitOpError(
                "works on floats (f64, f32, f16, bf16, f8E4M3FN, f8E5M2) and on i8 to i64 and "
@@ -229,6 +234,11 @@ LogicalResult ncclx::verifyDim(Operation *op, StringRef verb, int64_t dim, Shape
   return success();
 }
 
+/// A size as types print it.
+static std::string sizeText(int64_t size) {
+  return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
+
 /// The shapes must be equal but for the dimensions in `except`.
 static LogicalResult verifySameShape(CollectiveOpInterface op, ArrayRef<int64_t> except = {}) {
   ShapedType in = op.getInputType(), out = op.getOutputType();
@@ -238,14 +248,26 @@ static LogicalResult verifySameShape(CollectiveOpInterface op, ArrayRef<int64_t>
   for (int64_t d = 0; d < in.getRank(); ++d)
     if (!llvm::is_contained(except, d) && in.getDimSize(d) != out.getDimSize(d))
       return op->emitOpError("keeps the size of dimension ")
-             << d << ", expected " << in.getDimSize(d) << ", but the output has "
-             << out.getDimSize(d);
+             << d << ", expected " << sizeText(in.getDimSize(d)) << ", but the output has "
+             << sizeText(out.getDimSize(d));
   return success();
+}
+
+/// collective C2: sizes that follow from each other are both known or both open.
+static LogicalResult verifyBothOpen(CollectiveOpInterface op, int64_t dim) {
+  int64_t in = op.getInputType().getDimSize(dim), out = op.getOutputType().getDimSize(dim);
+  if (ShapedType::isDynamic(in) == ShapedType::isDynamic(out))
+    return success();
+  return op->emitOpError("has a size of dimension ")
+         << dim << " that is open on one side alone: " << sizeText(in) << " in the input, "
+         << sizeText(out) << " in the output";
 }
 
 /// The shard must have ceil(whole / n) rows.
 static LogicalResult verifyShard(CollectiveOpInterface op, int64_t dim, ShapedType shard,
                                  ShapedType whole, int64_t numMembers) {
+  if (whole.isDynamicDim(dim) || shard.isDynamicDim(dim))
+    return verifyBothOpen(op, dim);
   int64_t expected = getShardSize(whole.getDimSize(dim), numMembers);
   if (shard.getDimSize(dim) == expected)
     return success();
@@ -275,28 +297,6 @@ static LogicalResult verifyReduction(Operation *op, Type element) {
   return success();
 }
 
-/// permute C1 and C2.
-static LogicalResult verifyPairs(PermuteOp op) {
-  if (op.getShift().has_value() == op.getPairs().has_value())
-    return op.emitOpError("needs either a shift or pairs, but has ")
-           << (op.getShift() ? "both" : "neither");
-  DenseI64ArrayAttr pairs = op.getPairsAttr();
-  if (!pairs)
-    return success();
-  ArrayRef<int64_t> values = pairs;
-  if (values.size() % 2)
-    return op.emitOpError("needs a target for each source, but has ")
-           << values.size() << " numbers in pairs";
-  llvm::DenseSet<int64_t> sources, targets;
-  for (size_t i = 0; i < values.size(); i += 2) {
-    if (!sources.insert(values[i]).second)
-      return op.emitOpError("names member ") << values[i] << " twice as a source";
-    if (!targets.insert(values[i + 1]).second)
-      return op.emitOpError("names member ") << values[i + 1] << " twice as a target";
-  }
-  return success();
-}
-
 /// all_to_all_v C5, and C6 but for the number of sizes.
 static LogicalResult verifySizes(AllToAllVOp op) {
   if (bool(op.getCountsAttr()) == bool(op.getSizes()))
@@ -322,7 +322,7 @@ LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
   Dataflow flow = op.getDataflow();
   if (flow.combines && failed(verifyReduction(op, op.getElementType())))
     return failure();
-  if (auto permute = dyn_cast<PermuteOp>(*op); permute && failed(verifyPairs(permute)))
+  if (isa<PermuteOp>(*op) && failed(verifyPeers(op, /*mayBeOwn=*/false))) // permute C1, C2
     return failure();
   if (auto exchange = dyn_cast<AllToAllVOp>(*op); exchange && failed(verifySizes(exchange)))
     return failure();
@@ -350,16 +350,21 @@ LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
 static LogicalResult verifyExchange(CollectiveOpInterface op, int64_t split, int64_t concat,
                                     int64_t numMembers) {
   ShapedType in = op.getInputType(), out = op.getOutputType();
-  if (in.getDimSize(split) % numMembers != 0)
+  bool open = in.isDynamicDim(split), openToo = in.isDynamicDim(concat);
+  if (!open && in.getDimSize(split) % numMembers != 0)
     return op->emitOpError("splits dimension ")
            << split << " of size " << in.getDimSize(split) << " among " << numMembers
            << " members, which does not divide";
   SmallVector<int64_t> expected(in.getShape());
-  expected[split] /= numMembers;
-  if (llvm::MulOverflow(expected[concat], numMembers, expected[concat]))
+  if (!open)
+    expected[split] /= numMembers;
+  if (!openToo && llvm::MulOverflow(expected[concat], numMembers, expected[concat]))
     return op->emitOpError("concatenates dimension ") << concat << " to more than 2^63 rows";
   for (int64_t dim : {split, concat})
-    if (out.getDimSize(dim) != expected[dim])
+    if (in.isDynamicDim(dim) || out.isDynamicDim(dim)) {
+      if (failed(verifyBothOpen(op, dim)))
+        return failure();
+    } else if (out.getDimSize(dim) != expected[dim])
       return op->emitOpError("with ")
              << numMembers << " members gives dimension " << dim << " the size " << expected[dim]
              << ", but the output has " << out.getDimSize(dim);
@@ -387,7 +392,7 @@ static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow
     }
   auto fits = [&](ArrayRef<int64_t> sums, ShapedType shape, StringRef what) -> LogicalResult {
     for (auto [member, sum] : llvm::enumerate(sums))
-      if (sum > shape.getDimSize(*flow.inCut))
+      if (!shape.isDynamicDim(*flow.inCut) && sum > shape.getDimSize(*flow.inCut))
         return op->emitOpError() << what << sum << " rows at member " << member
                                  << ", but there are " << shape.getDimSize(*flow.inCut) << " in "
                                  << shape;
@@ -400,15 +405,15 @@ static LogicalResult verifyCounts(CollectiveOpInterface op, const Dataflow &flow
 /// all_to_all_v C6 and C7.
 static LogicalResult verifyBlocks(CollectiveOpInterface op, int64_t dim, int64_t numMembers) {
   auto sizes = cast<ShapedType>(op.getSizes().getType());
-  if (sizes.getDimSize(0) != numMembers)
+  if (!sizes.isDynamicDim(0) && sizes.getDimSize(0) != numMembers)
     return op->emitOpError("needs one size for each of ")
            << numMembers << " members, but found " << sizes;
   int64_t in = op.getInputType().getDimSize(dim), out = op.getOutputType().getDimSize(dim);
-  if (in == out && in % numMembers == 0)
+  if (in == out && (ShapedType::isDynamic(in) || in % numMembers == 0))
     return success();
   return op->emitOpError("with sizes cuts dimension ")
          << dim << " of input and result into " << numMembers << " blocks of one size, but found "
-         << in << " and " << out << " rows";
+         << sizeText(in) << " and " << sizeText(out) << " rows";
 }
 
 static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t numMembers) {
@@ -437,14 +442,7 @@ static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t 
     return verifyShard(op, *flow.inCut, op.getOutputType(), op.getInputType(), numMembers);
   if (flow.outCut)
     return verifyShard(op, *flow.outCut, op.getInputType(), op.getOutputType(), numMembers);
-  if (auto permute = dyn_cast<PermuteOp>(*op); permute && permute.getPairs()) {
-    ArrayRef<int64_t> pairs = *permute.getPairs();
-    for (int64_t member : pairs)
-      if (member < 0 || member >= numMembers) // permute C3
-        return op->emitOpError("names member ")
-               << member << ", but the group has " << numMembers << " members";
-  }
-  return success();
+  return verifyMembers(op, numMembers); // permute C3
 }
 
 /// collective C7, then the op's own rules on the group.
@@ -501,25 +499,10 @@ LogicalResult BarrierOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 //===--- permute --------------------------------------------------------------===//
 
-/// The other side of `member`: pairs hold (source, target), `step` is the way a shift goes.
-static std::optional<int64_t> otherSide(PermuteOp op, int64_t member, int64_t numMembers,
-                                        bool toTarget) {
-  if (std::optional<int64_t> shift = op.getShift()) {
-    int64_t step = *shift % numMembers;
-    return (member + (toTarget ? step : -step) + numMembers) % numMembers;
-  }
-  DenseI64ArrayAttr pairs = op.getPairsAttr();
-  ArrayRef<int64_t> values = pairs;
-  for (size_t i = 0; i < values.size(); i += 2)
-    if (values[i + !toTarget] == member)
-      return values[i + toTarget];
-  return std::nullopt;
-}
-
 std::optional<int64_t> PermuteOp::getSource(int64_t member, int64_t numMembers) {
-  return otherSide(*this, member, numMembers, /*toTarget=*/false);
+  return PeerMap::of(*this).getSource(member, numMembers);
 }
 
 std::optional<int64_t> PermuteOp::getTarget(int64_t member, int64_t numMembers) {
-  return otherSide(*this, member, numMembers, /*toTarget=*/true);
+  return PeerMap::of(*this).getTarget(member, numMembers);
 }

@@ -2,6 +2,7 @@
 
 #include "Bufferization.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -75,6 +76,8 @@ void NCCLXDialect::initialize() {
 
 LogicalResult NCCLXDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                                                      unsigned argIndex, NamedAttribute attr) {
+  if (attr.getName() == kDimsAttrName)
+    return verifyDimsAttr(op, argIndex, attr.getValue());
   if (attr.getName() != getUniformAttrName())
     return op->emitOpError("argument #")
            << argIndex << " has the unknown attribute " << attr.getName();

@@ -1,5 +1,6 @@
 //===- Topology.cpp - #ncclx.topology -------------------------------------===//
 #include "ncclx/NCCLX/Topology.h"
+#include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -102,6 +103,8 @@ static LogicalResult verifyScheduleAttr(Operation *op, Attribute value) {
 LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if (attr.getName() == getScheduleAttrName())
     return verifyScheduleAttr(op, attr.getValue());
+  if (attr.getName() == kSizesAttrName)
+    return verifySizesAttr(op, attr.getValue());
   if (attr.getName() != getTopologyAttrName())
     return success();
   if (!isa<ModuleOp>(op))

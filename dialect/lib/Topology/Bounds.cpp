@@ -105,13 +105,33 @@ LinkSet topology::linksFor(const Topology &topo, llvm::ArrayRef<unsigned> group,
   return LinkSet::all;
 }
 
+/// What queries of one group, relays and rate have in common.
+struct BoundSolver::Shared {
+  Shared(const Topology &topo, const BoundQuery &query, LinkSet set)
+      : group(query.group), relays(query.relays), rate(query.rate), set(set),
+        cuts(topo, set, group, relays, rate), connected(cuts.connected()) {
+    if (connected && group.size() > mostFlows)
+      partitions = domainPartitions(topo, group, rate, set);
+  }
+  std::vector<unsigned> group;
+  bool relays;
+  Rate rate;
+  LinkSet set;
+  CutGraph cuts;
+  bool connected;
+  std::vector<Partition> partitions;                   ///< above `mostFlows` members
+  std::vector<std::optional<Rational>> fromFirst = {}; ///< latencies, once they are known
+};
+
 namespace {
 class Bounder {
 public:
-  Bounder(const Topology &topo, const BoundQuery &query)
+  Bounder(const Topology &topo, const BoundQuery &query, LinkSet set, const CutGraph &cuts,
+          bool connected, llvm::ArrayRef<Partition> domains,
+          std::vector<std::optional<Rational>> &fromFirst)
       : topo(topo), query(query), n(query.group.size()), size(toRational(query.bytes)),
-        share(size / Rational(n)), set(linksFor(topo, query.group, query.relays)),
-        cuts(topo, set, query.group, query.relays, query.rate) {}
+        share(size / Rational(n)), set(set), cuts(cuts), connected(connected), domains(domains),
+        fromFirst(fromFirst) {}
   std::vector<LowerBound> run();
 
 private:
@@ -155,7 +175,10 @@ private:
   int64_t n;
   Rational size, share;
   LinkSet set;
-  CutGraph cuts;
+  const CutGraph &cuts;
+  bool connected;
+  llvm::ArrayRef<Partition> domains;
+  std::vector<std::optional<Rational>> &fromFirst;
   std::vector<LowerBound> list;
 };
 } // namespace
@@ -523,7 +546,9 @@ void Bounder::latency() {
       continue;
     if (n > mostFlows && !rooted && i > 0)
       continue; // any pair's way is a bound: those from one member will do
-    auto ways = cuts.latencies(i);
+    if (i == 0 && fromFirst.empty())
+      fromFirst = cuts.latencies(0);
+    auto ways = i == 0 ? fromFirst : cuts.latencies(i);
     if (query.collective == Collective::reduce || query.collective == Collective::gather) {
       consider(i, query.root, ways);
     } else if (query.collective == Collective::permute) {
@@ -591,14 +616,14 @@ std::vector<LowerBound> Bounder::run() {
     add(0, "nothing moves", n == 1 ? "the group has one rank" : "there are no bytes");
     return std::move(list);
   }
-  if (!cuts.connected()) {
+  if (!connected) {
     addUnreachable();
     return std::move(list);
   }
   if (n <= mostFlows)
     exact();
   else
-    list = domainBounds(topo, query, set);
+    list = domainBounds(topo, query, set, domains);
   sharedNode();
   latency();
   // What overflowed says nothing.
@@ -648,8 +673,27 @@ void Bounder::exact() {
   }
 }
 
+BoundSolver::BoundSolver(const Topology &topo) : topo(topo) {}
+BoundSolver::~BoundSolver() = default;
+
+std::vector<LowerBound> BoundSolver::bounds(const BoundQuery &query) {
+  if (!known.empty() &&
+      (known[0]->relays != query.relays || query.group != llvm::ArrayRef(known[0]->group)))
+    known.clear();
+  auto it = std::find_if(known.begin(), known.end(),
+                         [&](const auto &shared) { return shared->rate == query.rate; });
+  if (it == known.end()) {
+    LinkSet set = known.empty() ? linksFor(topo, query.group, query.relays) : known[0]->set;
+    it = known.insert(it, std::make_unique<Shared>(topo, query, set));
+  }
+  Shared &shared = **it;
+  return Bounder(topo, query, shared.set, shared.cuts, shared.connected, shared.partitions,
+                 shared.fromFirst)
+      .run();
+}
+
 std::vector<LowerBound> topology::bounds(const Topology &topo, const BoundQuery &query) {
-  return Bounder(topo, query).run();
+  return BoundSolver(topo).bounds(query);
 }
 
 LowerBound topology::bound(const Topology &topo, const BoundQuery &query) {

@@ -9,25 +9,34 @@ using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 
 namespace {
-/// The group in parts, and what each part's links carry out and in.
-struct Partition {
-  const char *what;
-  std::vector<int> part; ///< by node, -1: in no part
-  std::vector<int64_t> members;
-  std::vector<Rational> out, in;
-  std::vector<uint64_t> enters, leaves; ///< all_to_all_v: bytes
-};
-
-class DomainBounder {
+class Partitioner {
 public:
-  DomainBounder(const Topology &topo, const BoundQuery &query, LinkSet set)
-      : topo(topo), query(query), set(set), n(query.group.size()),
-        size(Rational::make(Rational::Int(query.bytes), 1)), share(size / Rational(n)) {}
-  std::vector<LowerBound> run();
+  Partitioner(const Topology &topo, llvm::ArrayRef<unsigned> group, Rate rate, LinkSet set)
+      : topo(topo), group(group), rate(rate), set(set) {}
+  std::vector<Partition> run();
 
 private:
   template <typename Key> void addPartition(const char *what, Key key);
   void grow(Partition &partition) const;
+
+  const Topology &topo;
+  llvm::ArrayRef<unsigned> group;
+  Rate rate;
+  LinkSet set;
+  std::vector<Partition> partitions;
+};
+
+class DomainBounder {
+public:
+  DomainBounder(const Topology &topo, const BoundQuery &query, LinkSet set,
+                llvm::ArrayRef<Partition> partitions)
+      : topo(topo), query(query), set(set), n(query.group.size()),
+        size(Rational::make(Rational::Int(query.bytes), 1)), share(size / Rational(n)),
+        partitions(partitions) {}
+  std::vector<LowerBound> run();
+
+private:
+  void countBytes();
   void add(const Rational &seconds, const char *argument, std::string detail,
            bool universal = true);
   /// How many shares must enter and leave a part in any schedule of a collective.
@@ -40,7 +49,11 @@ private:
   LinkSet set;
   int64_t n;
   Rational size, share;
-  std::vector<Partition> partitions;
+  llvm::ArrayRef<Partition> partitions;
+  struct Bytes {
+    std::vector<uint64_t> enter, leave; ///< by part
+  };
+  std::vector<Bytes> bytes; ///< all_to_all_v: by partition
   std::vector<LowerBound> list;
 };
 } // namespace
@@ -53,7 +66,7 @@ void DomainBounder::add(const Rational &seconds, const char *argument, std::stri
 /// Nodes of no host (network switches) belong to the part of what lies below them: layer by layer
 /// from the hosts, a node joins its neighbours' part if they are all of one. Any choice gives a
 /// valid cut; this one follows the tiers.
-void DomainBounder::grow(Partition &partition) const {
+void Partitioner::grow(Partition &partition) const {
   std::vector<std::vector<unsigned>> next(topo.nodes.size());
   for (const Link &link : topo.links)
     if (counts(set, link.kind) && topo.nodes[link.to].kind == NodeKind::net)
@@ -65,31 +78,31 @@ void DomainBounder::grow(Partition &partition) const {
       done[i] = true;
       layer.push_back(i);
     }
+  constexpr int mixed = -2, none = -3;
+  std::vector<int> below(topo.nodes.size(), none);
   while (!layer.empty()) {
-    constexpr int mixed = -2;
-    std::map<unsigned, int> reached;
+    std::vector<unsigned> reached;
     for (unsigned v : layer)
       for (unsigned w : next[v])
         if (!done[w]) {
-          auto [it, added] = reached.try_emplace(w, partition.part[v]);
-          if (!added && it->second != partition.part[v])
-            it->second = mixed;
+          if (below[w] == none)
+            reached.push_back(w);
+          below[w] = below[w] == none || below[w] == partition.part[v] ? partition.part[v] : mixed;
         }
-    layer.clear();
-    for (auto [node, part] : reached) {
+    layer = std::move(reached);
+    for (unsigned node : layer) {
       done[node] = true;
-      partition.part[node] = part == mixed ? -1 : part;
-      layer.push_back(node);
+      partition.part[node] = below[node] == mixed ? -1 : below[node];
     }
   }
 }
 
-template <typename Key> void DomainBounder::addPartition(const char *what, Key key) {
+template <typename Key> void Partitioner::addPartition(const char *what, Key key) {
   Partition partition;
   partition.what = what;
   partition.part.assign(topo.nodes.size(), -1);
   std::map<decltype(key(0u)), int> index;
-  for (unsigned r : query.group) {
+  for (unsigned r : group) {
     auto [it, added] = index.try_emplace(key(topo.ranks[r]), int(index.size()));
     if (added)
       partition.members.push_back(0);
@@ -112,26 +125,31 @@ template <typename Key> void DomainBounder::addPartition(const char *what, Key k
     int from = partition.part[link.from], to = partition.part[link.to];
     if (from == to || !counts(set, link.kind))
       continue;
-    Rational bandwidth = link.bandwidth(query.rate);
+    Rational bandwidth = link.bandwidth(rate);
     if (from >= 0)
       partition.out[from] += bandwidth;
     if (to >= 0)
       partition.in[to] += bandwidth;
   }
-  if (query.collective == Collective::all_to_all_v) {
-    partition.enters.resize(index.size());
-    partition.leaves.resize(index.size());
+  partitions.push_back(std::move(partition));
+}
+
+void DomainBounder::countBytes() {
+  for (const Partition &partition : partitions) {
+    Bytes counted;
+    counted.enter.resize(partition.members.size());
+    counted.leave.resize(partition.members.size());
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j) {
         int from = partition.part[topo.ranks[query.group[i]]];
         int to = partition.part[topo.ranks[query.group[j]]];
         if (from == to)
           continue;
-        partition.leaves[from] += query.counts[i * n + j];
-        partition.enters[to] += query.counts[i * n + j];
+        counted.leave[from] += query.counts[i * n + j];
+        counted.enter[to] += query.counts[i * n + j];
       }
+    bytes.push_back(std::move(counted));
   }
-  partitions.push_back(std::move(partition));
 }
 
 std::pair<Rational, Rational>
@@ -150,8 +168,9 @@ DomainBounder::traffic(Collective collective, const Partition &partition, unsign
   case Collective::all_to_all:
     return {whole(inside) * whole(outside), whole(inside) * whole(outside)};
   case Collective::all_to_all_v: {
-    auto bytes = [&](uint64_t count) { return Rational::make(Rational::Int(count), 1) / share; };
-    return {bytes(partition.enters[part]), bytes(partition.leaves[part])};
+    const Bytes &counted = bytes[&partition - partitions.data()];
+    auto shares = [&](uint64_t count) { return Rational::make(Rational::Int(count), 1) / share; };
+    return {shares(counted.enter[part]), shares(counted.leave[part])};
   }
   case Collective::broadcast:
     return root ? std::pair(whole(0), whole(n)) : std::pair(whole(n), whole(0));
@@ -200,7 +219,7 @@ LowerBound DomainBounder::widest(Collective collective) const {
   return best;
 }
 
-std::vector<LowerBound> DomainBounder::run() {
+std::vector<Partition> Partitioner::run() {
   auto host = [&](unsigned node) -> const Host & { return topo.hosts[topo.nodes[node].host]; };
   addPartition("rank", [](unsigned node) { return node; });
   addPartition("host", [&](unsigned node) { return topo.nodes[node].host; });
@@ -210,7 +229,12 @@ std::vector<LowerBound> DomainBounder::run() {
   addPartition("zone",
                [&](unsigned node) { return std::tuple(host(node).dataCenter, host(node).zone); });
   addPartition("data centre", [&](unsigned node) { return host(node).dataCenter; });
+  return std::move(partitions);
+}
 
+std::vector<LowerBound> DomainBounder::run() {
+  if (query.collective == Collective::all_to_all_v)
+    countBytes();
   LowerBound cut = widest(query.collective);
   add(cut.seconds, "domain cut", cut.detail);
   if (query.collective != Collective::all_reduce)
@@ -233,7 +257,13 @@ std::vector<LowerBound> DomainBounder::run() {
   return std::move(list);
 }
 
+std::vector<Partition> topology::domainPartitions(const Topology &topo,
+                                                  llvm::ArrayRef<unsigned> group, Rate rate,
+                                                  LinkSet set) {
+  return Partitioner(topo, group, rate, set).run();
+}
+
 std::vector<LowerBound> topology::domainBounds(const Topology &topo, const BoundQuery &query,
-                                               LinkSet set) {
-  return DomainBounder(topo, query, set).run();
+                                               LinkSet set, llvm::ArrayRef<Partition> partitions) {
+  return DomainBounder(topo, query, set, partitions).run();
 }

@@ -45,11 +45,10 @@ ReadResult topology::readTopology(llvm::StringRef text, llvm::StringRef name) {
   return result;
 }
 
-ReadResult topology::readTopologyFile(llvm::StringRef path) {
-  auto fail = [](std::string message) {
-    ReadResult result;
-    result.diagnostics.push_back({Severity::error, "", 0, "file", std::move(message)});
-    return result;
+std::optional<std::string> topology::readBytes(llvm::StringRef path, std::string &problem) {
+  auto fail = [&](std::string message) {
+    problem = std::move(message);
+    return std::nullopt;
   };
   bool piped = path == "-";
   llvm::sys::fs::file_status status;
@@ -77,5 +76,14 @@ ReadResult topology::readTopologyFile(llvm::StringRef path) {
     return fail(fmt::format("cannot be read: {}", llvm::toString(got.takeError())));
   if (text.size() > maxBytes)
     return fail(fmt::format("does not end; at most {} bytes are read", maxBytes));
-  return readTopology(text, piped ? "stdin" : llvm::sys::path::stem(path));
+  return text;
+}
+
+ReadResult topology::readTopologyFile(llvm::StringRef path) {
+  std::string problem;
+  if (std::optional<std::string> text = readBytes(path, problem))
+    return readTopology(*text, path == "-" ? "stdin" : llvm::sys::path::stem(path));
+  ReadResult result;
+  result.diagnostics.push_back({Severity::error, "", 0, "file", std::move(problem)});
+  return result;
 }

@@ -6,6 +6,7 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "FunctionProblem.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Solve.h"
 
@@ -236,6 +237,8 @@ LogicalResult schedule(ModuleOp module, StringRef machineFile, const Request &re
   if (request.options.memoryBudget < 0 || !(request.options.margin >= 0))
     return module.emitError() << request.pass << ": memory-budget and margin are at least 0, found "
                               << *request.options.memoryBudget << " and " << request.options.margin;
+  if (failed(requireKnownSizes(module)))
+    return failure();
   for (func::FuncOp function : module.getOps<func::FuncOp>())
     if (!function.isExternal() && communicates(function) &&
         failed(Scheduler(function, *cost.model, request, solver).run()))

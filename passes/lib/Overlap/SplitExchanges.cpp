@@ -14,6 +14,8 @@
 #include "FunctionProblem.h"
 #include "Parts.h"
 
+#include "ncclx/NCCLX/Sizes.h"
+
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/Remarks.h"
 
@@ -319,6 +321,8 @@ struct SplitExchanges : ncclx::impl::SplitExchangesBase<SplitExchanges> {
       return fail(cost.error);
     if (parts == 1 || parts > 64 || !(margin >= 0))
       return fail("ncclx-split-exchanges: parts are 0, or 2 to 64, and margin is at least 0");
+    if (failed(requireKnownSizes(module)))
+      return signalPassFailure();
     for (func::FuncOp function : module.getOps<func::FuncOp>())
       if (!function.isExternal())
         Splitter(function, *cost.model, getArgument(), parts, margin).run();

@@ -3,6 +3,7 @@
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
+#include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringMap.h"
@@ -67,6 +68,8 @@ static std::string numbersOf(const Choice &choice) {
 }
 
 LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarget &target) {
+  if (failed(requireKnownSizes(module)))
+    return failure();
   llvm::StringMap<Choice> known;
   llvm::DenseMap<Operation *, ProgramGrid> grids;
   WalkResult walked = module.walk([&](CollectiveOpInterface op) {

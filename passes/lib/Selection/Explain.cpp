@@ -2,6 +2,7 @@
 #include "ReadTarget.h"
 
 #include "ncclx/Conversion/ProgramGrid.h"
+#include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -172,6 +173,8 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
         return signalPassFailure();
       module = *asked;
     }
+    if (failed(requireKnownSizes(module)))
+      return signalPassFailure();
     WalkResult walked = module.walk([&](CollectiveOpInterface op) {
       LogicalResult said = minBytes > 0 ? printSelector(op, target->get(), minBytes,
                                                         std::max(minBytes, maxBytes), llvm::outs())

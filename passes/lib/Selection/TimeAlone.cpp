@@ -2,6 +2,7 @@
 #include "ncclx/Analysis/TopologyCost.h"
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Selection/Selection.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -92,8 +93,8 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
                                             std::optional<Algorithm> algorithm,
                                             const SelectionTarget &target,
                                             std::optional<int64_t> bytes) {
-  if (!op.getInputType().hasStaticShape() || !op.getOutputType().hasStaticShape())
-    return op->emitOpError("has a dynamic shape; its time depends on sizes known at run time");
+  if (failed(requireKnownSizes(op)))
+    return failure();
   int64_t ranks = lookupGrid(op).getNumRanks();
   if (ranks > int64_t(target.topology->numRanks()))
     return op->emitOpError("runs on ")

@@ -24,10 +24,12 @@ using Route = Dataflow::Route;
 
 namespace {
 
-/// A collective on tensors that is not in flight, and that the compiler carries.
+/// A collective on tensors that is not in flight, and that the compiler carries. Of open sizes it
+/// is not known whether they are the same.
 bool isPlain(CollectiveOpInterface op) {
   return op && !op.isBufferForm() && !op.isAsync() && !isa<StartOp>(op->getParentOp()) &&
-         !op->hasAttr(NCCLXDialect::getScheduleAttrName());
+         !op->hasAttr(NCCLXDialect::getScheduleAttrName()) && op.getInputType().hasStaticShape() &&
+         op.getOutputType().hasStaticShape();
 }
 
 void say(Operation *op, StringRef what) {

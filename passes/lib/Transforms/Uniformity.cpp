@@ -3,6 +3,7 @@
 #include "Uniformity.h"
 #include "Flow.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -52,6 +53,11 @@ void Uniformity::markAll(ValueRange values, Value cause) {
 void Uniformity::follow(OpOperand &use) {
   Operation *op = use.getOwner();
   Value value = use.get();
+  // The ranks agree on the sizes of arguments, whatever these hold.
+  if (auto argument = dyn_cast<BlockArgument>(value); argument && isa<tensor::DimOp>(op))
+    if (auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+        function && function.getArgAttr(argument.getArgNumber(), kDimsAttrName))
+      return;
   if (std::optional<SmallVector<Value>> next = getForwarded(use))
     return markAll(*next, value);
   // A bound or a condition: what the op carries differs as soon as the number of rounds does.

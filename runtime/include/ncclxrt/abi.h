@@ -129,6 +129,15 @@ typedef struct ncclxrtOpDesc {
   const char *location; /**< Source location; may be NULL. */
 } ncclxrtOpDesc_t;
 
+/** A size that the program's graph leaves open, and what it is here. */
+typedef struct ncclxrtSizeDesc {
+  const char *name;
+  const char *place; /**< Where it is found, for messages: "dimension 0 of argument 2". */
+  int64_t min, max;  /**< A value outside is refused, */
+  int64_t multiple;  /**< and so is one that is no multiple of this (at least 1). */
+  int64_t value;     /**< What the program was made for; compared between ranks. */
+} ncclxrtSizeDesc_t;
+
 /** What a program needs. All ranks must bring the same; the runtime copies what it keeps. */
 typedef struct ncclxrtPlanDesc {
   size_t struct_size;
@@ -143,8 +152,10 @@ typedef struct ncclxrtPlanDesc {
   const ncclxrtOpDesc_t *ops;
   size_t num_ops;
   size_t trace_capacity; /**< Trace events to keep; 0: no trace. Not compared between ranks. */
+  const ncclxrtSizeDesc_t *sizes; /**< Since here, a description may end before. */
+  size_t num_sizes;
 } ncclxrtPlanDesc_t;
-#define NCCLXRT_PLAN_DESC_INIT {sizeof(ncclxrtPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define NCCLXRT_PLAN_DESC_INIT {sizeof(ncclxrtPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** One op of one run as it happened. Times are CLOCK_MONOTONIC, comparable on one machine. */
 typedef struct ncclxrtTraceEvent {
@@ -173,9 +184,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommInit(const ncclxrtCommConfig_t *config
                                                ncclxrtComm_t *comm);
 
 /** Leaves the job. Collective: waits until every rank leaves, or for the deadline, which is then
- *  the error. Does not wait in a job that has failed, and returns that error if no call of this rank
- *  has. Refused while plans of the communicator are
- *  not destroyed; frees it otherwise, whatever the result. NULL is a no-op. */
+ *  the error. Does not wait in a job that has failed, and returns that error if no call of this
+ * rank has. Refused while plans of the communicator are not destroyed; frees it otherwise, whatever
+ * the result. NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommDestroy(ncclxrtComm_t comm);
 
 /** Ends the job for all ranks: every wait returns soon, here and there, and the communicator is
@@ -183,8 +194,8 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommDestroy(ncclxrtComm_t comm);
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommAbort(ncclxrtComm_t comm, const char *reason);
 
 /** Makes the windows and slots of a plan. Collective, in the same order on every rank. If the ranks
- *  bring different plans, or one of them cannot, all get the error and none gets a plan; the
- *  communicator stays usable. */
+ *  bring different plans or sizes, or one of them cannot, or has a size out of range, all get the
+ *  error and none gets a plan; the communicator stays usable. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtPlanPrepare(ncclxrtComm_t comm, const ncclxrtPlanDesc_t *desc,
                                                   ncclxrtPlan_t *plan);
 

@@ -386,6 +386,16 @@ TEST(Equivalence, EveryKindOnEveryType) {
   }
 }
 
+// A result that counts fill to the last row is whole for what comes behind.
+TEST(Equivalence, CountsThenAnother) {
+  GraphText g({{"x", 2}, {"z", 3}});
+  Tensor a = g.argument({4, 2}, "i8");
+  Tensor filled = g.allToAllV(a, 1, {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}}, {"z"});
+  g.algorithm = "binomial";
+  g.result(g.gather(filled, 0, 24, 0, {"z", "x"}));
+  expectEqual(g, {.runs = 2, .adversarial = 1});
+}
+
 // A barrier between two collectives, and beside one in flight.
 TEST(Equivalence, Barrier) {
   GraphText g({{"x", 3}, {"y", 2}});
@@ -398,6 +408,17 @@ TEST(Equivalence, Barrier) {
   g.result(g.await(future));
   g.result(g.allReduce(b, sum("f32"), {"x"}));
   expectEqual(g);
+
+  // Whose group is no other member waits for nobody, and what it sends is still its own to finish.
+  GraphText alone({{"x", 3}});
+  Tensor c = alone.argument({4}, "f32");
+  Tensor sum = alone.elementwise("add", c, c);
+  alone.result(sum);
+  alone.async = true;
+  future = alone.allGather(sum, 0, 12, {"x"});
+  alone.barrier(listed({{0, 1}, {2}}));
+  alone.result(alone.await(future));
+  expectEqual(alone);
 }
 
 } // namespace

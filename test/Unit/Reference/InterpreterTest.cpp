@@ -544,6 +544,48 @@ TEST(Interpreter, AChunkOutOfRangeIsAnError) {
   expectAll(graph.run(), {"rank 1 takes chunk 2 of 2"});
 }
 
+// Against index arithmetic: rows go to the next member, and to one listed; who gets none keeps its
+// own. On memrefs too, as the graph is after bufferization, and at a place known at run time only.
+TEST(Interpreter, Windows) {
+  for (int64_t n : rankCounts)
+    for (bool buffers : {false, true}) {
+      std::string text = grid(n) + R"(
+        func.func @f(%a: tensor<4x3xf32>, %b: tensor<1x3xf32>, %i: index)
+            -> (tensor<4x3xf32>, tensor<2x3xf32>) {
+          %w = ncclx.window over @g["x"] init(%a : tensor<4x3xf32>) : !ncclx.window<tensor<4x3xf32>>
+          ncclx.put %b into %w[%i, 0] shift 1 : tensor<1x3xf32> into !ncclx.window<tensor<4x3xf32>>
+          ncclx.put %b into %w[3, 0] pairs [0 -> 0] : tensor<1x3xf32> into !ncclx.window<tensor<4x3xf32>>
+          ncclx.put %b into %w[2, 0] : tensor<1x3xf32> into !ncclx.window<tensor<4x3xf32>>
+          ncclx.signal %w shift 1 : !ncclx.window<tensor<4x3xf32>>
+          ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4x3xf32>>
+          %r = ncclx.get %w[0, 0] : !ncclx.window<tensor<4x3xf32>> -> tensor<4x3xf32>
+          %s = ncclx.get %w[1, 0] shift 1 : !ncclx.window<tensor<4x3xf32>> -> tensor<2x3xf32>
+          return %r, %s : tensor<4x3xf32>, tensor<2x3xf32>
+        })";
+      Graph graph(text, n, {}, buffers ? buildBufferizePipeline : nullptr);
+      ASSERT_TRUE(graph.interpreter) << graph.messages;
+      for (int64_t rank = 0; rank < n; ++rank)
+        *graph.input<int64_t>(rank, 2) = 1;
+      ASSERT_EQ(graph.run(), "");
+      auto holds = [&](int64_t rank, int64_t row) {
+        return row == 1            ? graph.input<float>((rank + n - 1) % n, 1)
+               : row == 2          ? graph.input<float>(rank, 1)
+               : row == 3 && !rank ? graph.input<float>(0, 1)
+                                   : graph.input<float>(rank, 0) + row * 3;
+      };
+      for (int64_t rank = 0; rank < n; ++rank)
+        for (int64_t column = 0; column < 3; ++column) {
+          for (int64_t row = 0; row < 4; ++row)
+            EXPECT_EQ(graph.output<float>(rank, 0)[row * 3 + column], holds(rank, row)[column]);
+          for (int64_t row = 0; row < 2; ++row)
+            EXPECT_EQ(graph.output<float>(rank, 1)[row * 3 + column],
+                      holds((rank + 1) % n, row + 1)[column]);
+        }
+      *graph.input<int64_t>(n - 1, 2) = 4;
+      expectAll(graph.run(), {"is at place 4 of 4 at 'ncclx.put'"});
+    }
+}
+
 TEST(Interpreter, RefusesByName) {
   EXPECT_NE(Graph(oneOp(3, "permute", "shift 1", "tensor<2xf32>", "tensor<2xf32>"), 4)
                 .messages.find("grid of 3 ranks, but 4"),

@@ -247,8 +247,34 @@ TEST(Prepare, DifferentPlansAreAnErrorThatNamesWho) {
         spec.windows[0].bytes = uint64_t(1) << 60;
       expect(spec, ncclxrtOutOfMemory, "rank 1 cannot prepare it: windows and slots need");
       spec = smallSpec();
+      spec.slots[0].writers = -1;
+      expect(spec, ncclxrtInvalidArgument, "writers >= 0, found 4, 1, -1");
+      spec = smallSpec();
+      if (me.rank == 2)
+        spec.slots[0].writers = 1;
+      expect(spec, ncclxrtPlanMismatch,
+             "rank 2 has slots 'flag', count 4, 1 generations, 1 writers");
+      spec = smallSpec();
       spec.slots[0].count = int64_t(1) << 60;
       expect(spec, ncclxrtInvalidArgument, "more than 2^63 bytes");
+      // Sizes that the graph leaves open: the ranks agree, and stay in the range.
+      spec = smallSpec();
+      spec.sizes = {{"m", "dimension 1 of argument 0", 0, 8, 1, 3},
+                    {"n", "dimension 0 of argument 0", 0, 64, 4, me.rank == 1 ? 12 : 8}};
+      spec.hash = spec.sizes[1].value;
+      expect(spec, ncclxrtPlanMismatch, "rank 1 has size 'n' = 12, where rank 0 has size 'n' = 8");
+      for (auto [value, max, rule] : {std::tuple(68, 64, "0 to 64, a multiple of 4"),
+                                      std::tuple(-4, 64, "0 to 64, a multiple of 4"),
+                                      std::tuple(6, 64, "0 to 64, a multiple of 4"),
+                                      std::tuple(4, 0, "0, a multiple of 4")}) {
+        spec.sizes[1].max = max;
+        spec.sizes[1].value = me.rank == 2 ? value : 0;
+        expect(spec, ncclxrtInvalidArgument,
+               "rank 2 cannot prepare it: plan 'test': size 'n' (dimension 0 of argument 0) is " +
+                   std::to_string(value) + ", expected " + rule);
+      }
+      spec.sizes[1] = {nullptr, nullptr, 0, 8, 0, 0};
+      expect(spec, ncclxrtInvalidArgument, "size 1: expected 0 <= min <= max and multiple >= 1");
       // The communicator is none the worse.
       me.prepare(smallSpec());
       me.run([](int64_t exec) { return put(exec, good1, good0); });
@@ -298,6 +324,11 @@ TEST(Calls, RefuseNullsAndWrongTimes) {
   EXPECT_EQ(ncclxrtPlanPrepare(nullptr, &desc, &plan), ncclxrtInvalidArgument);
   EXPECT_EQ(ncclxrtPlanPrepare(comm, nullptr, &plan), ncclxrtInvalidArgument);
   EXPECT_EQ(ncclxrtPlanPrepare(comm, &desc, nullptr), ncclxrtInvalidArgument);
+  desc.struct_size = offsetof(ncclxrtPlanDesc_t, sizes); // a caller of before there were sizes
+  desc.num_sizes = 7;
+  ASSERT_EQ(ncclxrtPlanPrepare(comm, &desc, &plan), ncclxrtSuccess) << ncclxrtGetLastError(comm);
+  ASSERT_EQ(ncclxrtPlanDestroy(plan), ncclxrtSuccess);
+  desc = NCCLXRT_PLAN_DESC_INIT;
   ASSERT_EQ(ncclxrtPlanPrepare(comm, &desc, &plan), ncclxrtSuccess) << ncclxrtGetLastError(comm);
   void *data;
   size_t bytes;

@@ -74,6 +74,8 @@ ncclxrtResult_t Rank::tryPrepare(const PlanSpec &spec) {
   desc.ops = ops.data();
   desc.num_ops = ops.size();
   desc.trace_capacity = spec.trace;
+  desc.sizes = spec.sizes.data();
+  desc.num_sizes = spec.sizes.size();
   return ncclxrtPlanPrepare(comm, &desc, &plan);
 }
 

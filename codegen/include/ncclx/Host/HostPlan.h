@@ -34,6 +34,11 @@ struct HostPlan {
   struct Op {
     std::string name, location, collective;
   };
+  /// A size that the graph leaves open, and what it is here (ncclxrtSizeDesc_t).
+  struct Size {
+    std::string name, place;
+    int64_t min, max, multiple, value;
+  };
   std::string name;  ///< of the program and of the lowered function
   uint64_t hash = 0; ///< of the program's text and of the kernels it calls
   int64_t ranks = 0;
@@ -41,6 +46,7 @@ struct HostPlan {
   SmallVector<Slots> slots;
   SmallVector<Lane> lanes;
   SmallVector<Op> ops;
+  SmallVector<Size> sizes;          ///< set by who made the program for them
   SmallVector<std::string> kernels; ///< functions that the host code calls with addresses
 
   /// Positions in `windows` of what the caller passes as inputs, those changed in place among them;

@@ -4,6 +4,7 @@
 
 #include "ncclx/Topology/Topology.h"
 #include "llvm/ADT/ArrayRef.h"
+#include <memory>
 #include <utility>
 
 namespace mlir::ncclx::topology {
@@ -88,6 +89,19 @@ LinkSet linksFor(const Topology &topology, llvm::ArrayRef<unsigned> group, bool 
 /// Every argument that applies, largest first; never empty. Requires a topology that validated
 /// without errors, and a query whose ranks and indices are in range and distinct (checkQuery).
 std::vector<LowerBound> bounds(const Topology &topology, const BoundQuery &query);
+/// The same for several queries: what those of equal group, relays and rate have in common is done
+/// once. Holds a reference to the topology; belongs to one thread.
+class BoundSolver {
+public:
+  explicit BoundSolver(const Topology &topology);
+  ~BoundSolver();
+  std::vector<LowerBound> bounds(const BoundQuery &query);
+
+private:
+  struct Shared;
+  const Topology &topo;
+  std::vector<std::unique_ptr<Shared>> known; ///< of the last group: one for each rate
+};
 /// The largest universal one.
 LowerBound bound(const Topology &topology, const BoundQuery &query);
 /// What is wrong with a query, or "".

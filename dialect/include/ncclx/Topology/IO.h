@@ -15,6 +15,10 @@ struct ReadResult {
   std::string format;
 };
 
+/// All bytes of a file ("-": standard input), up to 256 MiB, also of devices and pipes, which tell
+/// no size. std::nullopt, and `problem` says why, if it is no file, cannot be read or is larger.
+std::optional<std::string> readBytes(llvm::StringRef path, std::string &problem);
+
 /// Reads a file ("-": standard input) by its content, whatever its name: JSON of this project, or NCCL's or RCCL's
 /// `<system>` XML. Never throws, never aborts; what can go on goes on.
 ReadResult readTopologyFile(llvm::StringRef path);

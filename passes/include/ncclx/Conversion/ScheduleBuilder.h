@@ -106,8 +106,11 @@ public:
     return interval(window, constant(0), constant(count));
   }
   Value slot(Value slots, ValueRange indices = {});
-  /// The slots [0, count) of the first dimension and all below them.
-  Value slotInterval(Value slots, int64_t count);
+  /// The slots [first, first + count) of the first dimension and all below them.
+  Value slotInterval(Value slots, Value first, Value count);
+  Value slotInterval(Value slots, int64_t count) {
+    return slotInterval(slots, constant(0), constant(count));
+  }
 
   // Ops on lanes. Each gives its token.
   struct LaneRef {

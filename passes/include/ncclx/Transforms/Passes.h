@@ -20,6 +20,9 @@ class ArithDialect;
 namespace memref {
 class MemRefDialect;
 } // namespace memref
+namespace func {
+class FuncOp;
+} // namespace func
 namespace tensor {
 class TensorDialect;
 } // namespace tensor
@@ -31,6 +34,10 @@ namespace ncclx {
 
 #define GEN_PASS_REGISTRATION
 #include "ncclx/Transforms/Passes.h.inc"
+
+/// Makes `function` one for the sizes that it leaves open: a value for each of getOpenSizes, in
+/// that order. What it calls is copied where that is for other sizes.
+LogicalResult specializeSizes(func::FuncOp function, ArrayRef<int64_t> sizes);
 
 /// From a graph on tensors to the same graph on memrefs: verify, materialize destinations, expand
 /// futures, bufferize, clean up, and verify between the levels. Registered as `ncclx-bufferize`.

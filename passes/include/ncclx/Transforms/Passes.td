@@ -23,6 +23,31 @@ def VerifyLegality : Pass<"ncclx-verify-legality", "ModuleOp"> {
   }];
 }
 
+def SpecializeSizes : Pass<"ncclx-specialize-sizes", "ModuleOp"> {
+  let summary = "Make each graph with open sizes (`ncclx.sizes`) one for given sizes";
+  let description = [{
+    Sizes outside their ranges are refused. The static shapes go from the arguments through the whole function, through
+    control flow and calls (of a callee with open sizes a copy for its sizes is made), and so do the numbers that
+    are computed of them. A collective whose shape does not follow is an error, and so is a graph that is wrong at
+    these sizes.
+
+    Before (with `sizes=n=5`):
+    ```mlir
+    func.func @f(%a: tensor<?x8xf32> {ncclx.dims = ["n"]}) -> tensor<?x8xf32> attributes {ncclx.sizes = {n = [0, 64]}} {
+      %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<?x8xf32> -> tensor<?x8xf32>
+    ```
+    After:
+    ```mlir
+    func.func @f(%a: tensor<5x8xf32>) -> tensor<20x8xf32> {
+      %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<5x8xf32> -> tensor<20x8xf32>
+    ```
+  }];
+  let options = [
+    ListOption<"sizes", "sizes", "std::string", "NAME=VALUE for each open size of the module">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def SimplifyCollectives : Pass<"ncclx-simplify-collectives", "ModuleOp"> {
   let summary = "Replace collectives by cheaper ones that mean the same, bit for bit";
   let description = [{
@@ -46,8 +71,23 @@ def SimplifyCollectives : Pass<"ncclx-simplify-collectives", "ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def AnswerGets : Pass<"ncclx-answer-gets", "ModuleOp"> {
+  let summary = "Have peers whose window is read send what they hold";
+  let description = [{
+    Every rank knows who reads whose window, so none needs to be asked. Before:
+    ```mlir
+    %r = ncclx.get %w[9, 0] shift 1 : !ncclx.window<tensor<10x8xf32>> -> tensor<1x8xf32>
+    ```
+    After:
+    ```mlir
+    %h = ncclx.get %w[9, 0] : !ncclx.window<tensor<10x8xf32>> -> tensor<1x8xf32>
+    %r = ncclx.permute %h shift -1 over @g["x"] : tensor<1x8xf32> -> tensor<1x8xf32>
+    ```
+  }];
+}
+
 def MaterializeDestinations : Pass<"ncclx-materialize-destinations", "ModuleOp"> {
-  let summary = "Give every collective on tensors an explicit destination";
+  let summary = "Give every collective and get on tensors an explicit destination";
   let description = [{
     Before:
     ```mlir

@@ -105,6 +105,15 @@ InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value kept = s.copy(sent(0), landing(out, 0), Value(), joined(start, outFree), s.controlLane(),
                       "keep own");
   flight.inFree.push_back(kept);
+  // The place more is the output's, too: who takes the whole finds all of it written.
+  if (full) {
+    auto nothing = [&](Value view, MemRefType type) {
+      int64_t places = llvm::divideCeil(type.getDimSize(dim), counts.unit);
+      return s.range(view, s.constant(places));
+    };
+    kept = s.copy(nothing(in, c.inType), nothing(out, c.outType), Value(), kept, s.controlLane(),
+                  "nothing");
+  }
   flight.finish = [s, c, n, counts, table, out, data, kept]() mutable -> SmallVector<Value> {
     SmallVector<Value> ready{kept};
     ready.push_back(s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {

@@ -1,6 +1,7 @@
 //===- NCCLXToCTran.cpp - From a bufferized graph to a program --------------------------===//
 #include "Algorithms.h"
 #include "Kernels.h"
+#include "Windows.h"
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
@@ -27,18 +28,9 @@ using namespace mlir::ncclx;
 namespace {
 
 bool isBarrier(Operation *op) {
-  return isa<CollectiveOpInterface, BarrierOp, FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(
-             op) ||
+  return isCommunication(op) || isa<FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
-
-/// A buffer and who touched it last, in the order of the function.
-struct Buffer {
-  Value window;
-  MemRefType type;
-  SmallVector<Value> writers; ///< it holds its value after these
-  SmallVector<Value> readers; ///< it may be overwritten after these and the writers
-};
 
 /// A collective that has been started and not finished.
 struct Started {
@@ -63,9 +55,9 @@ private:
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
-  llvm::MapVector<Value, Buffer> buffers;
+  std::optional<Windows> windows;
+  Buffers buffers;
   DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
-  SmallVector<Value> exits;
   SmallVector<Attribute> collectives;
   int64_t kernels = 0, asyncs = 0;
   DenseMap<StringRef, int64_t> numbers;
@@ -82,6 +74,7 @@ private:
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
   void convertBarrier(BarrierOp op);
+  LogicalResult convertOnWindow(Operation *op);
   LogicalResult convertKernel(Operation *&op);
   void addCompute(Location loc, StringRef callee, ArrayRef<Value> args, ValueRange reads,
                   ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops, double bytes,
@@ -105,7 +98,7 @@ LogicalResult Converter::check() {
     return function.emitOpError("has several blocks; a schedule is made of one");
   Operation *nested = nullptr;
   function.walk([&](Operation *op) {
-    if (isa<CollectiveOpInterface, BarrierOp, FinishOp, FinishChunkOp>(op) && !nested &&
+    if ((isCommunication(op) || isa<FinishOp, FinishChunkOp>(op)) && !nested &&
         op->getParentOp() != function)
       nested = op;
   });
@@ -115,8 +108,9 @@ LogicalResult Converter::check() {
            << "; loops with constant bounds are unrolled before this pass, and other control flow "
               "around collectives is not lowered yet";
   for (Operation &op : function.getBody().front()) {
-    auto collective = dyn_cast<CollectiveOpInterface>(op);
-    if (collective && !collective.isBufferForm())
+    auto isTensor = [](Type type) { return isa<TensorType>(type); };
+    if (isCommunication(&op) && (llvm::any_of(op.getOperandTypes(), isTensor) ||
+                                 llvm::any_of(op.getResultTypes(), isTensor)))
       return op.emitOpError("works on tensors; run ncclx-bufferize first");
   }
   FailureOr<ProgramGrid> found = ProgramGrid::of(function);
@@ -136,13 +130,16 @@ LogicalResult Converter::check() {
   return failure(globals.wasInterrupted());
 }
 
-/// A whole buffer with the row-major layout of its own type?
-bool isWholeBuffer(Value memref) {
+} // namespace
+
+bool ncclx::isWholeBuffer(Value memref) {
   auto type = dyn_cast<MemRefType>(memref.getType());
   return type && type.hasStaticShape() && type.getLayout().isIdentity() &&
          rootOf(memref) == memref &&
          (isa<BlockArgument>(memref) || memref.getDefiningOp<memref::AllocOp>());
 }
+
+namespace {
 
 static bool worksInPlace(ctran::ProgramOp written) {
   return llvm::any_of(
@@ -239,8 +236,9 @@ LogicalResult Converter::declareBuffers() {
     if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
       return emitError(root.getLoc(), "buffer of type ")
              << root.getType() << ", expected a memref of static shape and row-major layout";
-    bool remote = llvm::any_of(root.getUsers(),
-                               [](Operation *user) { return isa<CollectiveOpInterface>(user); });
+    bool remote = windows->isRemote(root) || llvm::any_of(root.getUsers(), [](Operation *user) {
+                    return isa<CollectiveOpInterface>(user);
+                  });
     Buffer buffer;
     buffer.type = type;
     buffer.window =
@@ -448,7 +446,6 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   collectives.push_back(ctran::CollectiveAttr::get(
       b.getContext(), s->spec.name, op->getName().stripDialect(),
       written ? written.getSymName() : stringifyAlgorithm(algorithm), axes, op.getPayloadBytes()));
-  llvm::append_range(exits, s->flight.others);
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
   if (sizes) // read before what they are the sizes of is sent
@@ -516,6 +513,14 @@ void Converter::convertBarrier(BarrierOp op) {
                    : ctran::emitBarrier(s, name, axes, before);
   for (auto &[root, buffer] : buffers)
     buffer.writers = ctran::joined(buffer.writers, done);
+}
+
+LogicalResult Converter::convertOnWindow(Operation *op) {
+  std::string name;
+  if (isa<WindowOp>(op))
+    name = "window." + std::to_string(numbers["window"]++);
+  ctran::ScheduleBuilder s(b, op->getLoc(), program, {loadStore, 0, oneKernel}, name);
+  return windows->convert(op, s, buffers);
 }
 
 //===--- computation
@@ -648,6 +653,13 @@ LogicalResult Converter::run() {
   if (failed(check()))
     return failure();
   stageViews();
+  windows.emplace(*grid, [this](StringRef name, StringRef kind, WindowOp window, ShapedType type) {
+    collectives.push_back(ctran::CollectiveAttr::get(b.getContext(), name, kind, "direct",
+                                                     namesOf(grid->axesOf(window)),
+                                                     getPayloadBytes(type, type)));
+  });
+  if (failed(windows->layOut(function)))
+    return failure();
   b.setInsertionPoint(function);
   SmallVector<Attribute> axes;
   for (const ProgramGrid::Axis &axis : grid->axes())
@@ -672,6 +684,8 @@ LogicalResult Converter::run() {
       finish(*started[wait.getToken()]);
     else if (auto barrier = dyn_cast<BarrierOp>(op))
       convertBarrier(barrier);
+    else if (Windows::isOnWindow(op))
+      done = convertOnWindow(op);
     else if (auto call = dyn_cast<CallOp>(op))
       done = convertCall(call);
     else if (!isa<memref::AllocOp, memref::DeallocOp>(op) && !isScaffold(op))
@@ -679,6 +693,7 @@ LogicalResult Converter::run() {
     if (failed(done))
       return failure();
   }
+  windows->close();
   // The exit needs every token that nothing else waits for.
   SmallVector<Value> unused;
   for (Operation &op : block)
@@ -687,7 +702,8 @@ LogicalResult Converter::run() {
         unused.push_back(result);
   for (auto &[root, buffer] : buffers)
     if (buffer.window)
-      for (Value token : buffer.writers)
+      // A branch may be all that waits for a token, and another rank not take it.
+      for (Value token : ctran::joined(buffer.writers, buffer.readers))
         if (!llvm::is_contained(unused, token) && token != program.getEntry())
           unused.push_back(token);
   ctran::ReturnOp::create(b, terminator->getLoc(), unused);
@@ -703,7 +719,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool communicates = false;
-      function.walk([&](CollectiveOpInterface) { communicates = true; });
+      function.walk([&](Operation *op) { communicates |= isCommunication(op); });
       if (communicates)
         functions.push_back(function);
     }

@@ -153,9 +153,9 @@ Value ScheduleBuilder::slot(Value slots, ValueRange indices) {
                         Value());
 }
 
-Value ScheduleBuilder::slotInterval(Value slots, int64_t count) {
+Value ScheduleBuilder::slotInterval(Value slots, Value first, Value count) {
   return SlotOp::create(builder, loc, SlotType::get(builder.getContext()), slots, ValueRange(),
-                        constant(0), constant(count));
+                        first, count);
 }
 
 //===--- lanes ------------------------------------------------------------------------===//

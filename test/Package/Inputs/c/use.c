@@ -1,6 +1,9 @@
 /* A C program that compiles a graph with libncclxc.so and runs it, every rank a process.
  *
- *   use GRAPH TOPOLOGY [run]
+ *   use GRAPH TOPOLOGY [run [SIZES]]
+ *
+ * SIZES: of a graph with one open size, what rank 0, 1, ... takes for it ("5,5,6"; the last stands
+ * for the rest).
  */
 #include "ncclx-c/ncclx.h"
 
@@ -26,16 +29,44 @@ static char *readAll(const char *path, size_t *bytes) {
   return text;
 }
 
-static int rankMain(ncclxProgram_t program, int rank, const char *address) {
+/* What is wrong with a program, and its notes. */
+static void printDiagnostics(ncclxProgram_t program) {
+  for (size_t i = 0; i < ncclxProgramNumDiagnostics(program); ++i) {
+    ncclxDiagnostic_t d = ncclxProgramDiagnostic(program, i);
+    const char *kinds[] = {"note", "warning", "error", "remark"};
+    if (d.severity != ncclxRemark)
+      printf("%s:%lld: %s: %s\n", d.file, (long long)d.line, kinds[d.severity], d.text);
+  }
+  fflush(stdout);
+}
+
+static int64_t sizeOf(const char *list, int rank) {
+  for (; rank > 0 && strchr(list, ','); --rank)
+    list = strchr(list, ',') + 1;
+  return strtoll(list, NULL, 10);
+}
+
+static int rankMain(ncclxProgram_t program, int rank, const char *address, const char *sizes) {
   ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;
   config.rank = rank;
   config.nranks = ncclxProgramRanks(program);
   config.rendezvous = address;
+  if (sizes) {
+    /* Whatever comes of it, all ranks hear of it when they prepare the plan. */
+    int64_t size = sizeOf(sizes, rank);
+    ncclxProgram_t again, graph = program;
+    ncclxResult_t result = ncclxProgramAt(graph, &size, 1, &program);
+    if (ncclxProgramAt(graph, &size, 1, &again) != result || again != program)
+      return 1; /* what was made is kept */
+    if (result != ncclxSuccess && rank == 0)
+      printDiagnostics(program);
+  }
   ncclxrtComm_t comm = NULL;
   ncclxrtPlan_t plan = NULL;
   const ncclxrtPlanDesc_t *desc = ncclxProgramPlan(program);
   if (ncclxrtCommInit(&config, &comm) || ncclxrtPlanPrepare(comm, desc, &plan)) {
     fprintf(stderr, "rank %d: %s\n", rank, ncclxrtGetLastError(comm));
+    ncclxrtCommDestroy(comm); /* a rank that just went would be one that died */
     return 1;
   }
   /* Inputs are f32 and hold rank + 1 everywhere. */
@@ -81,12 +112,7 @@ int main(int argc, char **argv) {
   ncclxResult_t result = ncclxCompile(&options, graph, graphBytes, &program);
   free(graph); /* nothing is kept of the arguments */
   free(topology);
-  for (size_t i = 0; i < ncclxProgramNumDiagnostics(program); ++i) {
-    ncclxDiagnostic_t d = ncclxProgramDiagnostic(program, i);
-    const char *kinds[] = {"note", "warning", "error", "remark"};
-    if (d.severity != ncclxRemark)
-      printf("%s:%lld: %s: %s\n", d.file, (long long)d.line, kinds[d.severity], d.text);
-  }
+  printDiagnostics(program);
   if (result != ncclxSuccess) {
     printf("result %d\n", result);
     ncclxProgramDestroy(program);
@@ -95,6 +121,10 @@ int main(int argc, char **argv) {
   printf("report %s\n", ncclxProgramReport(program));
   printf("schedule of %d ranks: %s\n", ncclxProgramRanks(program),
          strstr(ncclxProgramSchedule(program), "ctran.program") ? "there" : "missing");
+  for (size_t i = 0; i < ncclxProgramNumSizes(program); ++i) {
+    ncclxSize_t size = ncclxProgramSize(program, i);
+    printf("size %s from %lld to %lld\n", size.name, (long long)size.min, (long long)size.max);
+  }
   fflush(stdout);
   int failed = 0;
   if (argc > 3) {
@@ -103,7 +133,7 @@ int main(int argc, char **argv) {
     int ranks = ncclxProgramRanks(program);
     for (int rank = 0; rank < ranks; ++rank)
       if (fork() == 0)
-        _exit(rankMain(program, rank, address));
+        _exit(rankMain(program, rank, address, argc > 4 ? argv[4] : NULL));
     for (int rank = 0; rank < ranks; ++rank) {
       int status;
       wait(&status);

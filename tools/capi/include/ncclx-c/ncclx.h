@@ -61,14 +61,34 @@ typedef struct ncclxCompileOptions {
 } ncclxCompileOptions_t;
 #define NCCLX_COMPILE_OPTIONS_INIT {sizeof(ncclxCompileOptions_t), NCCLX_C_VERSION, 0, 0, 0, 0, 0}
 
+/** A size that a graph leaves open. */
+typedef struct ncclxSize {
+  const char *name;
+  int64_t min, max, multiple; /**< Values: multiples of `multiple` from min to max. */
+} ncclxSize_t;
+
 /** NCCLX_C_VERSION of the library. */
 NCCLXRT_EXPORT int32_t ncclxVersion(void);
 
 /** Compiles `bytes` bytes of `graph` (text or bytecode) for a topology and for this process, and
  *  proves the schedule. *program is there after a failure, too, for its diagnostics, unless the
- *  arguments or the memory were at fault. */
+ *  arguments or the memory were at fault.
+ *  A graph that leaves sizes open (ncclx.sizes) is proved at the ends of their ranges and between,
+ *  and has no plan of its own: ncclxProgramAt gives programs. */
 NCCLXRT_EXPORT ncclxResult_t ncclxCompile(const ncclxCompileOptions_t *options, const void *graph,
                                           size_t bytes, ncclxProgram_t *program);
+
+/** The sizes that the graph leaves open, by name; zeros and "" past the end. */
+NCCLXRT_EXPORT size_t ncclxProgramNumSizes(ncclxProgram_t program);
+NCCLXRT_EXPORT ncclxSize_t ncclxProgramSize(ncclxProgram_t program, size_t index);
+
+/** The program of a graph with open sizes for a value of each, in order: compiled and proved at the
+ *  first call, kept for the next. It belongs to `program` and goes with it. *at is there after a
+ *  failure, too, for its diagnostics. Whatever the result, a rank may go on to ncclxrtPlanPrepare
+ *  with the plan of *at, so that all ranks learn of a failure there: of a value out of its range,
+ * with the range, and of ranks that bring different values. Not by two threads at once. */
+NCCLXRT_EXPORT ncclxResult_t ncclxProgramAt(ncclxProgram_t program, const int64_t *sizes,
+                                            size_t num_sizes, ncclxProgram_t *at);
 
 /** Everything that was said, in order. */
 NCCLXRT_EXPORT size_t ncclxProgramNumDiagnostics(ncclxProgram_t program);
@@ -83,12 +103,13 @@ NCCLXRT_EXPORT const char *ncclxProgramSchedule(ncclxProgram_t program);
 
 /** Number of ranks that the program is for. 0 after a failure. */
 NCCLXRT_EXPORT int32_t ncclxProgramRanks(ncclxProgram_t program);
-/** What ncclxrtPlanPrepare takes; valid as long as the program. NULL after a failure. */
+/** What ncclxrtPlanPrepare takes; valid as long as the program. NULL after a failure, but for sizes
+ *  out of range: then it is one that ncclxrtPlanPrepare refuses on all ranks. */
 NCCLXRT_EXPORT const ncclxrtPlanDesc_t *ncclxProgramPlan(ncclxProgram_t program);
 /** What ncclxrtPlanRun takes; its code lives as long as the program. NULL after a failure. */
 NCCLXRT_EXPORT ncclxrtProgram_t ncclxProgramEntry(ncclxProgram_t program);
 
-/** Not while a plan of it runs. NULL is a no-op. */
+/** Not while a plan of it runs. NULL is a no-op, and so is what ncclxProgramAt gave. */
 NCCLXRT_EXPORT void ncclxProgramDestroy(ncclxProgram_t program);
 
 #ifdef __cplusplus

@@ -14,9 +14,8 @@ constexpr double unreachable = 1e200;
 /// Columns are generated until the prices show that no packing is better by more than this.
 constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
-/// What few trees of one share may lose to many of several; and what an edge deeper costs, of the
-/// highest price.
-constexpr double evenTolerance = 4e-3, depthPrice = 1e-3;
+/// What few trees of one share may lose to many of several.
+constexpr double evenTolerance = 4e-3;
 /// Above, a linear program alone.
 constexpr unsigned mostEvenMembers = 32;
 /// Shares of trees along which sums are made.
@@ -114,7 +113,8 @@ private:
   std::vector<unsigned> shallow(unsigned root) const;
   double busiest(const std::vector<std::pair<const Tree *, double>> &amounts) const;
   TreePacking rounded(double rate, unsigned maxShares) const;
-  std::vector<unsigned> grown(unsigned root, const std::vector<double> &prices) const;
+  std::vector<unsigned> grown(unsigned root, const std::vector<double> &prices,
+                              double depthPrice) const;
   std::optional<TreePacking> even(double rate);
   void finish(TreePacking &packing) const;
 };
@@ -275,8 +275,10 @@ void Packer::finish(TreePacking &packing) const {
   }
 }
 
-/// Grown from the root, each time by the edge whose price and depth are least.
-std::vector<unsigned> Packer::grown(unsigned root, const std::vector<double> &prices) const {
+/// Grown from the root, each time by the edge whose price and depth are least; an edge deeper costs
+/// `depthPrice` of the highest price.
+std::vector<unsigned> Packer::grown(unsigned root, const std::vector<double> &prices,
+                                    double depthPrice) const {
   std::vector<unsigned> parent(n, root), depth(n, 0);
   std::vector<double> least(n, unreachable);
   std::vector<bool> inside(n, false);
@@ -310,7 +312,7 @@ std::vector<unsigned> Packer::grown(unsigned root, const std::vector<double> &pr
 /// highest rate as whole shares can: each in turn is grown anew at prices that rise with the load
 /// of what all others leave.
 std::optional<TreePacking> Packer::even(double rate) {
-  constexpr unsigned mostEach = 6, passes = 40;
+  constexpr unsigned mostEach = 6, passes = 70;
   std::optional<TreePacking> best;
   double bestLoad = std::numeric_limits<double>::infinity();
   for (unsigned each = 1; each <= mostEach; ++each) {
@@ -326,12 +328,16 @@ std::optional<TreePacking> Packer::even(double rate) {
             load[use.row] += amount * use.perByte;
     };
     for (unsigned pass = 0; pass < passes; ++pass) {
-      double steepness = std::min(40.0, 4.0 + 1.5 * pass);
+      // At first depth costs less from pass to pass, so that the first packing that does is a
+      // shallow one; where none does, it costs next to nothing.
+      unsigned turn = pass % (passes / 2);
+      double steepness = std::min(40.0, 4.0 + 1.5 * turn);
+      double depthPrice = pass < passes / 2 ? 2 * std::pow(0.75, turn) : 1e-3;
       for (size_t i = 0; i < parents.size(); ++i) {
         put(parents[i], -1);
         for (unsigned row = 0; row < rows; ++row)
           prices[row] = std::exp(steepness * (load[row] / goal - 1));
-        parents[i] = grown(unsigned(i) / each, prices);
+        parents[i] = grown(unsigned(i) / each, prices, depthPrice);
         put(parents[i], 1);
       }
       double busiest = *std::max_element(load.begin(), load.end()) / each;

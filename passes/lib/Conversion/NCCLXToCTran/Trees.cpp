@@ -29,7 +29,7 @@ namespace {
 /// started. Each has slots and scratch memory of its own: a round is a step on each.
 constexpr int64_t kLanes = 2;
 /// Puts of one phase, on all ranks together: what is simulated and proved in about a second.
-constexpr int64_t kMostPuts = 16384;
+constexpr int64_t kMostPuts = 32768;
 
 /// Writes one phase: all members' data along a packing.
 class TreePhase {

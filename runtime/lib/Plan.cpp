@@ -111,7 +111,8 @@ ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {
     explicit Running(bool &flag) : flag(flag) { flag = true; }
     ~Running() { flag = false; }
   } guard(running);
-  ++runNumber;
+  branchRun = ++runNumber;
+  branch = -1;
   for (WindowNow &w : windows)
     w.step();
   for (SlotsNow &s : slots)

@@ -44,7 +44,8 @@ typedef enum ncclxrtResult {
   ncclxrtOutOfMemory = 4,
   ncclxrtTimeout = 5,      /**< A deadline passed; the sentence names the ranks it knows of. */
   ncclxrtPeerFailed = 6,   /**< A rank died or its connection broke; the sentence names it. */
-  ncclxrtPlanMismatch = 7, /**< The ranks prepared different plans; the sentence names who. */
+  ncclxrtPlanMismatch = 7, /**< The ranks prepared different plans, or are about to take different
+                                branches of one; the sentence names who. */
   ncclxrtAborted = 8,      /**< A rank called ncclxrtCommAbort or its program failed. */
   ncclxrtUnsupported = 9,  /**< The transport cannot do this (a get over tcp). */
   ncclxrtVersionMismatch = 10,
@@ -251,7 +252,7 @@ typedef enum ncclxrtDtype {
 /** This rank. */
 NCCLXRT_EXPORT int64_t ncclxrt_rank(int64_t exec);
 
-/** Number of this run, from 0. */
+/** Number of this run, from 0; behind a choice, among those of its branch. */
 NCCLXRT_EXPORT int64_t ncclxrt_run(int64_t exec);
 
 /** Address of the own window's memory for this run. A bad window gives 0 and an error from the next
@@ -306,6 +307,17 @@ NCCLXRT_EXPORT int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, i
 
 /** What the last ncclxrt_count has read; 0 before, or where that failed. */
 NCCLXRT_EXPORT int64_t ncclxrt_size(int64_t exec);
+
+/** Chooses what this run is: reads a signed 64-bit number at the start of the own window and meets
+ *  all other ranks, which must have come to the same choice with the same number, from 0 to
+ *  branches - 1: anything else ends the job. From then on ncclxrt_branch gives the number, and
+ *  ncclxrt_run, generations and a slot's runs count the earlier runs of this branch alone. At most
+ *  once a run, before any copy, signal or wait. */
+NCCLXRT_EXPORT int32_t ncclxrt_choose(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                      int64_t window, int64_t branches);
+
+/** What ncclxrt_choose has chosen for this run; -1 before, or where that failed. */
+NCCLXRT_EXPORT int64_t ncclxrt_branch(int64_t exec);
 
 /** Makes landings that this lane awaited visible to the whole rank. On shm and tcp a wait does. */
 NCCLXRT_EXPORT int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane);

@@ -140,7 +140,8 @@ void dropPadding(const Tensor &tensor, int64_t member, const uint8_t *expected, 
 /// expected[run][rank][output]
 using Expected = std::vector<std::vector<std::vector<Bytes>>>;
 
-std::string interpret(Compilation &compilation, const Options &options, Expected &expected) {
+std::string interpret(const GraphText &graph, Compilation &compilation, const Options &options,
+                      Expected &expected) {
   auto interpreter = Interpreter::create(compilation.graph(), "f", compilation.ranks());
   if (failed(interpreter))
     return "not taken by the interpreter";
@@ -153,7 +154,8 @@ std::string interpret(Compilation &compilation, const Options &options, Expected
       for (auto [i, type] : llvm::enumerate(types)) {
         storage[rank].emplace_back(getDenseBytes(type) + 8, 0x77);
         if (i < inputs)
-          fill(options, run, rank, i, cast<ShapedType>(type), storage[rank].back().data());
+          fill(options, run, graph.isUniform(i) ? 0 : rank, i, cast<ShapedType>(type),
+               storage[rank].back().data());
       }
       for (Bytes &bytes : storage[rank])
         buffers[rank].push_back(bytes.data());
@@ -199,7 +201,8 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
   for (int64_t run = 0; run < options.runs; ++run) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role == ctran::WindowRole::Input)
-        fill(options, run, rank.rank, window.argument, window.type, buffers[w]);
+        fill(options, run, graph.isUniform(window.argument) ? 0 : rank.rank, window.argument,
+             window.type, buffers[w]);
       else if (window.role == ctran::WindowRole::Output && window.bytes)
         memset(buffers[w], 0xe7, window.bytes);
     }
@@ -207,7 +210,8 @@ void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &gra
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role == ctran::WindowRole::Input && !graph.isWritable(window.argument)) {
         Bytes given(window.bytes + 8);
-        fill(options, run, rank.rank, window.argument, window.type, given.data());
+        fill(options, run, graph.isUniform(window.argument) ? 0 : rank.rank, window.argument,
+             window.type, given.data());
         harness::check(memcmp(given.data(), buffers[w], window.bytes) == 0,
                        "run " + std::to_string(run) + " changes argument " +
                            std::to_string(window.argument));
@@ -263,8 +267,10 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
   for (int64_t seed = 1; seed <= options.adversarial; ++seed) {
     ctran::machine::DataOptions order;
     order.seed = options.seed * 100 + seed;
-    if (ctran::machine::DataResult data = ctran::machine::run(compilation.machine(), order); !data)
-      return "adversarial order " + std::to_string(order.seed) + ": " + data.message + "\n";
+    for (const GraphBranch &branch : compilation.branches())
+      if (ctran::machine::DataResult data = ctran::machine::run(*branch.machine, order); !data)
+        return "adversarial order " + std::to_string(order.seed) + " of " + branch.name + ": " +
+               data.message + "\n";
   }
   ncclxrtProgram_t program = compilation.entry();
   std::unique_ptr<LoadedCpp> loaded;
@@ -277,7 +283,7 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
   }
   Expected expected;
   if (std::string error =
-          interpret(original ? original->compilation : compilation, options, expected);
+          interpret(graph, original ? original->compilation : compilation, options, expected);
       !error.empty())
     return error + "\n" + compiled.messages;
   harness::Job job;

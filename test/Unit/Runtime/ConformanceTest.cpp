@@ -172,6 +172,40 @@ TEST_P(Conformance, SizesAreReadWhereTheyStand) {
   });
 }
 
+// Each branch counts its own runs, in slots and generations that no other uses.
+TEST_P(Conformance, ABranchCountsItsOwnRuns) {
+  each(job(), [&](Rank &me) {
+    const int64_t n = me.nranks, next = (me.rank + 1) % n, previous = (me.rank + n - 1) % n;
+    PlanSpec spec; // of branch b: scratch 2 + b, slots b
+    spec.windows = {{"choice", 8, 1, ncclxrtRoleInput},
+                    {"in", 8, 1, ncclxrtRoleInput},
+                    {"first", 8, 2, ncclxrtRoleScratch},
+                    {"second", 8, 3, ncclxrtRoleScratch},
+                    {"nothing", 0, 2, ncclxrtRoleScratch}};
+    spec.slots = {{"first", 1, 1, 1}, {"second", 1, 2, 1}};
+    me.prepare(spec);
+    int64_t runs[2] = {}, generations[2] = {2, 3}, perSlot[2] = {1, 2};
+    int64_t run = 0;
+    for (int64_t branch : {0, 1, 1, 0, 0, 0, 1, 0, 1, 1}) {
+      int64_t mine = me.rank * 100 + run, number = runs[branch]++;
+      memcpy(me.buffer(0), &branch, 8);
+      memcpy(me.buffer(1), &mine, 8);
+      me.run([&](int64_t exec) {
+        check(ncclxrt_branch(exec) == -1 && ncclxrt_run(exec) == run, "before the choice");
+        int32_t s = ncclxrt_choose(0, exec, 0, host, 0, 2);
+        check(ncclxrt_branch(exec) == branch && ncclxrt_run(exec) == number, "behind the choice");
+        s = copy(s, exec, 1, ce, whole(2 + branch, next, 0, 8), whole(1, -1, 0, 8), branch, next,
+                 0);
+        return ncclxrt_wait(s, exec, 2, ce, branch, 0, 1, number / perSlot[branch] + 1);
+      });
+      int64_t found;
+      memcpy(&found, me.buffer(size_t(2 + branch), int(number % generations[branch])), 8);
+      check(found == previous * 100 + run, "run " + std::to_string(run));
+      ++run;
+    }
+  });
+}
+
 TEST_P(Conformance, RingReduceScatter) {
   // Each step reduces what came with the own part, and sends it on: f32, odd sizes.
   const int64_t elements = 517;

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <deque>
+#include <map>
 
 namespace ncclxrt {
 
@@ -81,6 +82,10 @@ private:
   template <typename Text> ncclxrtResult_t refuse(ncclxrtResult_t code, Text text);
   std::string describePlace() const;
 
+  /// Puts the windows that are other plans' into what this plan has mapped of a rank's memory.
+  Status shareWindows(int rank, const std::map<int64_t, Plan *> &sharers);
+  Segment *segmentOf(int rank) const { return rank == comm.rank() ? own.get() : peers[rank].get(); }
+
   /// Own rank for -1; false for no rank.
   bool resolvePeer(int64_t peer, int &rank) const;
   /// Checks a range, and gives it with its offset in the segment. `moved`: the furthest that a
@@ -153,5 +158,9 @@ public:
 };
 
 } // namespace ncclxrt
+
+struct ncclxrtPlan {
+  std::unique_ptr<ncclxrt::Plan> plan;
+};
 
 #endif // NCCLXRT_LIB_PLAN_H

@@ -130,6 +130,15 @@ typedef struct ncclxrtOpDesc {
   const char *location; /**< Source location; may be NULL. */
 } ncclxrtOpDesc_t;
 
+/** An input or output of a plan that is one of another plan of the same communicator: the same
+ *  memory, which lives until the last of them is destroyed, in any order. Both windows have the same
+ *  bytes and one generation. */
+typedef struct ncclxrtSharing {
+  size_t window; /**< Of the plan that is prepared. */
+  ncclxrtPlan_t plan;
+  size_t with; /**< The other plan's window. */
+} ncclxrtSharing_t;
+
 /** What a program needs. All ranks must bring the same; the runtime copies what it keeps. */
 typedef struct ncclxrtPlanDesc {
   size_t struct_size;
@@ -144,8 +153,10 @@ typedef struct ncclxrtPlanDesc {
   const ncclxrtOpDesc_t *ops;
   size_t num_ops;
   size_t trace_capacity; /**< Trace events to keep; 0: no trace. Not compared between ranks. */
+  const ncclxrtSharing_t *sharing; /**< Windows that are another plan's, each once. */
+  size_t num_sharing;
 } ncclxrtPlanDesc_t;
-#define NCCLXRT_PLAN_DESC_INIT {sizeof(ncclxrtPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define NCCLXRT_PLAN_DESC_INIT {sizeof(ncclxrtPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** One op of one run as it happened. Times are CLOCK_MONOTONIC, comparable on one machine. */
 typedef struct ncclxrtTraceEvent {

@@ -298,6 +298,21 @@ TEST(EquivalenceBranches, SwitchesAndLoops) {
   expectEqual(g, {.runs = 10});
 }
 
+// Two schedules that share a buffer: what one gathers the other reduces, with no copy between them.
+TEST(EquivalencePlans, ShareABuffer) {
+  for (const char *algorithm : {"direct", "ring"}) {
+    GraphText first({{"x", 3}}), second({{"x", 3}});
+    first.algorithm = second.algorithm = algorithm;
+    first.result(first.allGather(first.argument({5, 301}, "f32"), 0, 14, {"x"}));
+    Tensor a = second.argument({14, 301}, "f32"), b = second.argument({14, 301}, "f32");
+    second.result(second.allReduce(a, sumF32, {"x"}));
+    second.result(second.elementwise("add", a, b));
+    for (const char *transport : {"shm", "tcp"})
+      EXPECT_EQ(checkChain(first, second, transport), "") << algorithm << " over " << transport;
+    EXPECT_EQ(checkChain(first, second, "shm", {.cpp = true}), "") << algorithm;
+  }
+}
+
 // What is not there says so.
 TEST(EquivalenceRefusal, SaysWhy) {
   auto graph = [](const std::string &grid, const std::string &body) {

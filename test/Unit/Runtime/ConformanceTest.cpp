@@ -9,6 +9,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <utility>
 
 using namespace harness;
 
@@ -168,6 +169,69 @@ TEST_P(Conformance, SizesAreReadWhereTheyStand) {
         return s;
       });
       check(found[0] == wide && found[1] == narrow && found[2] == 5, "run " + std::to_string(run));
+    }
+  });
+}
+
+// What one plan leaves the other starts from, in turn and without a barrier; whichever is destroyed
+// first, the memory lives on.
+TEST_P(Conformance, TwoPlansShareABuffer) {
+  each(job(), [&](Rank &me) {
+    const int64_t n = me.nranks, next = (me.rank + 1) % n, previous = (me.rank + n - 1) % n;
+    const int64_t bytes = 5000; // not a page, and not at the start of one
+    auto move = [&](int64_t exec, int64_t from, int64_t to) {
+      int64_t number = ncclxrt_run(exec) + 1;
+      int32_t s = ncclxrt_signal(0, exec, 0, host, 0, previous, 0); // it may write here
+      s = ncclxrt_wait(s, exec, 1, host, 0, 0, 1, number);
+      s = copy(s, exec, 2, ce, whole(to, next, 0, bytes), whole(from, -1, 0, bytes), 1, next, 0);
+      return ncclxrt_wait(s, exec, 3, host, 1, 0, 1, number);
+    };
+    for (bool firstGoesFirst : {true, false}) {
+      PlanSpec spec;
+      spec.windows = {{"small", 100, 1, ncclxrtRoleScratch},
+                      {"in", bytes, 1, ncclxrtRoleInput},
+                      {"out", bytes, 1, ncclxrtRoleOutput}};
+      spec.slots = {{"ready", 1, 1, 1}, {"landed", 1, 1, 1}};
+      me.prepare(spec);
+      ncclxrtPlan_t first = std::exchange(me.plan, nullptr);
+      spec.windows = {{"in", bytes, 1, ncclxrtRoleInput},
+                      {"between", 70, 3, ncclxrtRoleScratch},
+                      {"none", 0, 1, ncclxrtRoleScratch},
+                      {"out", bytes, 1, ncclxrtRoleOutput}};
+      spec.sharing = {{0, first, 2}};
+      me.prepare(spec);
+      ncclxrtPlan_t second = std::exchange(me.plan, first);
+      std::byte *in = me.buffer(1), *middle = me.buffer(2);
+      me.plan = second;
+      std::byte *seen = me.buffer(0), *out = me.buffer(3);
+      auto isFrom = [&](const std::byte *data, int64_t rank, int64_t run) {
+        for (int64_t i = 0; i < bytes; ++i)
+          if (uint8_t(data[i]) != pattern(rank, run, i))
+            return false;
+        return true;
+      };
+      auto run = [&](bool isFirst) {
+        me.plan = isFirst ? first : second;
+        me.run([&](int64_t exec) { return isFirst ? move(exec, 1, 2) : move(exec, 0, 3); });
+      };
+      int64_t before = (previous + n - 1) % n;
+      for (int64_t round = 0; round < 6; ++round) {
+        for (int64_t i = 0; i < bytes; ++i)
+          in[i] = std::byte(pattern(me.rank, round, i));
+        run(true);
+        check(isFrom(middle, previous, round) && isFrom(seen, previous, round), "of the first");
+        for (int64_t again = 0; again <= round % 2; ++again)
+          run(false);
+        check(isFrom(out, before, round), "of the second");
+      }
+      me.plan = firstGoesFirst ? first : second;
+      me.destroyPlan();
+      std::byte *from = firstGoesFirst ? seen : in;
+      for (int64_t i = 0; i < bytes; ++i)
+        from[i] = std::byte(pattern(me.rank, 9, i));
+      run(!firstGoesFirst);
+      check(isFrom(firstGoesFirst ? out : middle, previous, 9), "of the one that is left");
+      me.destroyPlan();
     }
   });
 }

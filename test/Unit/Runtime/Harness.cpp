@@ -74,6 +74,8 @@ ncclxrtResult_t Rank::tryPrepare(const PlanSpec &spec) {
   desc.ops = ops.data();
   desc.num_ops = ops.size();
   desc.trace_capacity = spec.trace;
+  desc.sharing = spec.sharing.data();
+  desc.num_sharing = spec.sharing.size();
   return ncclxrtPlanPrepare(comm, &desc, &plan);
 }
 

@@ -22,6 +22,7 @@ struct PlanSpec {
   uint64_t hash = 1;
   std::vector<ncclxrtWindowDesc_t> windows;
   std::vector<ncclxrtSlotsDesc_t> slots;
+  std::vector<ncclxrtSharing_t> sharing;
   int numOps = 8;
   size_t trace = 0;
 };

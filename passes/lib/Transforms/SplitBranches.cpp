@@ -29,8 +29,7 @@ namespace {
 bool communicates(Operation *op) {
   return op
       ->walk([](Operation *inner) {
-        return isa<CollectiveOpInterface, BarrierOp, StartOp, AwaitOp, FinishOp, FinishChunkOp>(
-                   inner)
+        return isCommunication(inner) || isa<StartOp, AwaitOp, FinishOp, FinishChunkOp>(inner)
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })

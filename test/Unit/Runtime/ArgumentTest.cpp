@@ -256,6 +256,14 @@ TEST(Prepare, DifferentPlansAreAnErrorThatNamesWho) {
         spec.windows[0].bytes = uint64_t(1) << 60;
       expect(spec, ncclxrtOutOfMemory, "rank 1 cannot prepare it: windows and slots need");
       spec = smallSpec();
+      spec.slots[0].writers = -1;
+      expect(spec, ncclxrtInvalidArgument, "writers >= 0, found 4, 1, -1");
+      spec = smallSpec();
+      if (me.rank == 2)
+        spec.slots[0].writers = 1;
+      expect(spec, ncclxrtPlanMismatch,
+             "rank 2 has slots 'flag', count 4, 1 generations, 1 writers");
+      spec = smallSpec();
       spec.slots[0].count = int64_t(1) << 60;
       expect(spec, ncclxrtInvalidArgument, "more than 2^63 bytes");
       // The communicator is none the worse.

@@ -8,8 +8,13 @@
 #include <chrono>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <random>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace harness;
 using ncclxrt::LaunchedRank;
@@ -381,41 +386,84 @@ TEST(Named, TwoCommunicatorsOfOneProcess) {
   }
 }
 
-// A small all-reduce, a hundred thousand times, each rank late by a random time before each signal.
-TEST(Named, ManySmallAllReducesWithRandomDelays) {
-  constexpr int rounds = 100'000;
-  Job job;
-  job.nranks = 2;
-  each(job, [](Rank &me) {
-    PlanSpec spec;
-    const int64_t n = me.nranks;
-    // Each rank's contribution lands in a slot of the others; two generations of slots in turn.
-    spec.windows = {{"in", 8, 1, 0}, {"parts", uint64_t(8 * n * 2), 1, 0}, {"out", 8, 1, 0}};
-    spec.slots = {{"landed", n, 1, 0}};
-    me.prepare(spec);
-    auto *in = reinterpret_cast<int64_t *>(me.buffer(0));
-    auto *out = reinterpret_cast<int64_t *>(me.buffer(2));
-    std::minstd_rand random(unsigned(me.rank + 1));
-    me.run([&](int64_t exec) {
-      int32_t s = 0;
-      for (int64_t i = 1; i <= rounds && s == 0; ++i) {
-        const int64_t half = i % 2 * 8 * n;
-        *in = i * 10 + me.rank;
-        for (int64_t k = 0; k < n; ++k) {
-          int64_t peer = (me.rank + k) % n;
-          s = copy(s, exec, 0, ce, whole(1, peer, half + me.rank * 8, 8), whole(0, -1, 0, 8));
-          for (volatile unsigned spin = unsigned(random()) % 200; spin; spin = spin - 1)
-            ;
-          s = ncclxrt_signal(s, exec, 1, ce, 0, peer, me.rank);
-        }
-        s = ncclxrt_wait(s, exec, 2, ce, 0, 0, n, i);
-        s = reduce(s, exec, 3, ncclxrtReduceSum, ncclxrtI64, ncclxrtI64, whole(2, -1, 0, 8),
-                   whole(1, -1, half, 8), n, 8);
-        check(s || *out == n * i * 10 + n * (n - 1) / 2, "round " + std::to_string(i));
+/// A small all-reduce, `rounds` times in one run, each rank late by a random time before each
+/// signal.
+void manySmallAllReduces(Rank &me, int rounds, int32_t writers) {
+  PlanSpec spec;
+  const int64_t n = me.nranks;
+  // Each rank's contribution lands in a slot of the others; two generations of slots in turn.
+  spec.windows = {{"in", 8, 1, 0}, {"parts", uint64_t(8 * n * 2), 1, 0}, {"out", 8, 1, 0}};
+  spec.slots = {{"landed", n, 1, writers}};
+  me.prepare(spec);
+  auto *in = reinterpret_cast<int64_t *>(me.buffer(0));
+  auto *out = reinterpret_cast<int64_t *>(me.buffer(2));
+  std::minstd_rand random(unsigned(me.rank + 1));
+  me.run([&](int64_t exec) {
+    int32_t s = 0;
+    for (int64_t i = 1; i <= rounds && s == 0; ++i) {
+      const int64_t half = i % 2 * 8 * n;
+      *in = i * 10 + me.rank;
+      for (int64_t k = 0; k < n; ++k) {
+        int64_t peer = (me.rank + k) % n;
+        s = copy(s, exec, 0, ce, whole(1, peer, half + me.rank * 8, 8), whole(0, -1, 0, 8));
+        for (volatile unsigned spin = unsigned(random()) % 200; spin; spin = spin - 1)
+          ;
+        s = ncclxrt_signal(s, exec, 1, ce, 0, peer, me.rank);
       }
-      return s;
-    });
+      s = ncclxrt_wait(s, exec, 2, ce, 0, 0, n, i);
+      s = reduce(s, exec, 3, ncclxrtReduceSum, ncclxrtI64, ncclxrtI64, whole(2, -1, 0, 8),
+                 whole(1, -1, half, 8), n, 8);
+      check(s || *out == n * i * 10 + n * (n - 1) / 2, "round " + std::to_string(i));
+    }
+    return s;
   });
+}
+
+TEST(Named, ManySmallAllReducesWithRandomDelays) {
+  Job job;
+  each(job, [](Rank &me) { manySmallAllReduces(me, 100'000, 0); });
+}
+
+// A counter that one rank raises is raised by a plain store. Two ranks poll; five share the cores
+// and sleep; threads are what TSan follows.
+TEST(Named, ManySignalsOfOneWriter) {
+  for (Mode mode : {Mode::Processes, Mode::Threads})
+    for (int nranks : {2, 5}) {
+      Job job;
+      job.mode = mode;
+      job.nranks = nranks;
+      each(job, [](Rank &me) { manySmallAllReduces(me, me.nranks == 2 ? 100'000 : 4'000, 1); });
+    }
+}
+
+/// From here on, this process finds a kernel without membarrier.
+void loseMembarrier() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program{std::size(filter), filter};
+  check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0,
+        "no filter of system calls");
+  check(syscall(SYS_membarrier, 0, 0, 0) == -1 && errno == ENOSYS, "membarrier is still there");
+}
+
+// Where some rank's kernel lacks it, every rank signals as if no counter had one writer.
+TEST(Named, OneWriterWithoutMembarrier) {
+  for (bool all : {true, false}) {
+    Job job;
+    job.nranks = 3;
+    expectOk(run(job, [&](const LaunchedRank &launched) {
+      if (all || launched.rank == 1)
+        loseMembarrier();
+      Rank me(launched.config());
+      manySmallAllReduces(me, 4'000, 1);
+      me.leave();
+    }));
+  }
 }
 
 } // namespace

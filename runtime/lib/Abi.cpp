@@ -8,10 +8,6 @@ using namespace ncclxrt;
 struct ncclxrtComm : Comm {
   using Comm::Comm;
 };
-struct ncclxrtPlan {
-  std::unique_ptr<Plan> plan;
-};
-
 static thread_local std::string lastErrorWithoutComm, lastErrorGiven;
 
 /// Runs the body of a call; nothing that it throws gets out.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Plan.h"
 #include "Reduce.h"
+#include "Wire.h"
 
 #include <bit>
 #include <cstring>
@@ -344,6 +345,60 @@ ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t of
   return ncclxrtSuccess;
 }
 
+// A meeting of all ranks: what runs of other branches have left cannot reach into this one.
+ncclxrtResult_t Plan::choose(int64_t op, int64_t lane, int64_t window, int64_t branches) {
+  struct Choice {
+    int64_t plan, run, branches, branch;
+  };
+  if (auto code = enter(op, lane))
+    return code;
+  if (branch >= 0)
+    return fail(ncclxrtInvalidUsage, "a second choice in one run");
+  Range range;
+  int rank;
+  if (auto code = resolve("the choice", {window, -1, 0, 1, 8, 8}, false, 0, 8, range, rank))
+    return code;
+  Choice mine{id, runNumber, branches, 0};
+  std::memcpy(&mine.branch, own->base() + range.offset, sizeof(mine.branch));
+  if (mine.branch < 0 || mine.branch >= branches)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("the choice in window '{}' is {}, expected 0 to {}",
+                            shape.windows[size_t(window)].name, mine.branch, branches - 1));
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
+  std::vector<std::string> parts;
+  Status met = comm.meet("choose", fmt::format("all ranks to choose a branch of '{}'", shape.name),
+                         Writer().put(mine).take(), parts);
+  comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
+  if (!met.ok())
+    return met.code();
+  traceEnd(event);
+  Choice first = Reader(parts[0]).get<Choice>();
+  for (size_t r = 1; r < parts.size(); ++r) {
+    Choice other = Reader(parts[r]).get<Choice>();
+    if (other.plan != first.plan || other.run != first.run || other.branches != first.branches)
+      return fail(
+          ncclxrtPlanMismatch,
+          fmt::format("rank 0 chooses a branch for run {} of plan number {}, rank {} for run "
+                      "{} of plan number {}",
+                      first.run, first.plan, r, other.run, other.plan));
+    if (other.branch != first.branch)
+      return fail(ncclxrtPlanMismatch,
+                  fmt::format("rank 0 chooses branch {}, rank {} branch {}: what they depend on is "
+                              "not the same on all ranks, as the graph promises",
+                              first.branch, r, other.branch));
+  }
+  if (branchRuns.size() < size_t(branches))
+    branchRuns.resize(size_t(branches));
+  branch = mine.branch;
+  branchRun = branchRuns[size_t(branch)]++;
+  for (WindowNow &w : windows)
+    w.moveTo(branchRun);
+  for (SlotsNow &s : slots)
+    s.moveTo(branchRun);
+  return ncclxrtSuccess;
+}
+
 ncclxrtResult_t Plan::flush(int64_t op, int64_t lane) {
   // On shm a signal's acquire, on tcp the progress thread's store before the signal, has made
   // everything visible.
@@ -475,6 +530,16 @@ int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, int64_t lane, in
 int64_t ncclxrt_size(int64_t exec) {
   Plan *plan = running(exec);
   return plan ? plan->size() : 0;
+}
+
+int32_t ncclxrt_choose(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                       int64_t branches) {
+  return call(status, exec, [&](Plan &plan) { return plan.choose(op, lane, window, branches); });
+}
+
+int64_t ncclxrt_branch(int64_t exec) {
+  Plan *plan = running(exec);
+  return plan ? plan->chosen() : -1;
 }
 
 int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {

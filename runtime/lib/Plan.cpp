@@ -28,13 +28,25 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
     ~Meeting() { comm.place.phase = RankState::Idle; }
   } meeting(comm);
   Shape shape;
-  Status mine = Shape::make(desc, shape);
+  std::map<int64_t, Plan *> sharers; // by number
+  Status mine = Shape::make(
+      desc,
+      [&](ncclxrtPlan_t other, int64_t &number) -> const Shape * {
+        if (!other || &other->plan->comm != &comm)
+          return nullptr;
+        number = other->plan->id;
+        sharers[number] = other->plan.get();
+        return &other->plan->shape;
+      },
+      shape);
   int64_t id = comm.nextPlan();
   std::unique_ptr<Plan> plan(new Plan(comm, id, std::move(shape)));
   Shape &s = plan->shape;
   auto ownerOf = [&](int rank) { return uint64_t(id) << 32 | uint64_t(rank); };
   if (mine.ok())
     mine = Segment::create(s.bytes, s.windowsAt, ownerOf(comm.rank()), plan->own);
+  if (mine.ok())
+    mine = plan->shareWindows(comm.rank(), sharers);
   Writer writer;
   putStatus(writer, mine);
   if (mine.ok())
@@ -57,6 +69,9 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
     return c;
 
   mine = comm.transport().attach(id, s.bytes, offers, plan->peers);
+  for (int r = 0; r < comm.nranks() && mine.ok(); ++r)
+    if (plan->peers[r])
+      mine = plan->shareWindows(r, sharers);
   Writer second;
   putStatus(second, mine);
   readers.clear();
@@ -78,6 +93,18 @@ Status Plan::prepare(Comm &comm, const ncclxrtPlanDesc_t *desc, std::unique_ptr<
         {{a.first, a.count, a.generations}, a.count, plan->sent && a.writers == 1});
   comm.add(*plan);
   result = std::move(plan);
+  return {};
+}
+
+Status Plan::shareWindows(int rank, const std::map<int64_t, Plan *> &sharers) {
+  Segment &mapped = *segmentOf(rank);
+  if (mapped.isAliased()) // a rank of this process has done so itself
+    return {};
+  for (const Shape::Window &w : shape.windows)
+    if (w.plan >= 0 && w.bytes > 0)
+      if (Status s = mapped.alias(w.offset, *sharers.at(w.plan)->segmentOf(rank), w.from, w.bytes);
+          !s.ok())
+        return s;
   return {};
 }
 
@@ -111,7 +138,8 @@ ncclxrtResult_t Plan::run(ncclxrtProgram_t program) {
     explicit Running(bool &flag) : flag(flag) { flag = true; }
     ~Running() { flag = false; }
   } guard(running);
-  ++runNumber;
+  branchRun = ++runNumber;
+  branch = -1;
   for (WindowNow &w : windows)
     w.step();
   for (SlotsNow &s : slots)

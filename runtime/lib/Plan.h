@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <deque>
+#include <map>
 
 namespace ncclxrt {
 
@@ -45,7 +46,7 @@ public:
   bool isPlan(int64_t number) const { return number == id; }
 
   // Group B, with a status of 0.
-  int64_t currentRun() const { return runNumber; }
+  int64_t currentRun() const { return branchRun; }
   int64_t address(int64_t window);
   ncclxrtResult_t copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
                        int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex);
@@ -59,6 +60,9 @@ public:
                         int64_t max);
   /// What the last count has read.
   int64_t size() const { return counted; }
+  ncclxrtResult_t choose(int64_t op, int64_t lane, int64_t window, int64_t branches);
+  /// What has been chosen for this run, or -1.
+  int64_t chosen() const { return branch; }
   ncclxrtResult_t flush(int64_t op, int64_t lane);
   ncclxrtResult_t complete(int64_t op, int64_t lane);
   ncclxrtResult_t computeBegin(int64_t op, int64_t lane);
@@ -77,6 +81,10 @@ private:
   ncclxrtResult_t fail(const Status &status) { return fail(status.code(), status.text()); }
   template <typename Text> ncclxrtResult_t refuse(ncclxrtResult_t code, Text text);
   std::string describePlace() const;
+
+  /// Puts the windows that are other plans' into what this plan has mapped of a rank's memory.
+  Status shareWindows(int rank, const std::map<int64_t, Plan *> &sharers);
+  Segment *segmentOf(int rank) const { return rank == comm.rank() ? own.get() : peers[rank].get(); }
 
   /// Own rank for -1; false for no rank.
   bool resolvePeer(int64_t peer, int &rank) const;
@@ -117,6 +125,11 @@ private:
         : at(first + (generations - 1) * pitch), pitch(pitch), first(first), end(at + pitch) {}
     int64_t next() const { return at + pitch == end ? first : at + pitch; }
     void step() { at = next(); }
+    /// To where a run of this number, which is not the next one, has it.
+    void moveTo(int64_t run) {
+      if (pitch) // else all are empty
+        at = first + run % ((end - first) / pitch) * pitch;
+    }
   };
   struct WindowNow : Generation { // at: offset in the segment
     int64_t bytes;
@@ -131,6 +144,8 @@ private:
 
   bool running = false;
   int64_t runNumber = -1, step = 0, currentOp = -1;
+  int64_t branch = -1, branchRun = -1; // of this run; without a choice all are of one branch
+  std::vector<int64_t> branchRuns;     // how many each branch has had
   int64_t computeEvent = -1;
   bool computing = false;
   int64_t counted = 0;
@@ -143,5 +158,9 @@ public:
 };
 
 } // namespace ncclxrt
+
+struct ncclxrtPlan {
+  std::unique_ptr<ncclxrt::Plan> plan;
+};
 
 #endif // NCCLXRT_LIB_PLAN_H

@@ -198,6 +198,19 @@ Status Segment::create(int64_t size, int64_t windowsAt, uint64_t owner,
   return {};
 }
 
+Status Segment::alias(int64_t at, const Segment &other, int64_t from, int64_t count) {
+  int64_t page = sysconf(_SC_PAGESIZE), before = at % page;
+  size_t length = size_t((before + count + page - 1) / page * page);
+  std::byte *to = memory + (at - before);
+  madvise(to, length, MADV_REMOVE); // the memory under them is never used
+  // With an old size of 0 a second mapping of the same pages.
+  void *made = mremap(other.memory + (from - before), 0, length, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  if (made == MAP_FAILED)
+    return systemError(fmt::format("sharing {} bytes of memory", count));
+  aliased = true;
+  return {};
+}
+
 std::string Segment::ticket() const {
   return Writer().put(int64_t(getpid())).put(int32_t(file.get())).take();
 }

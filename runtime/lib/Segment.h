@@ -86,6 +86,12 @@ public:
   /// After every rank has opened it.
   void closeFile() { file.reset(); }
 
+  /// The pages of [at, at + count) become those of [from, from + count) of `other`, for as long as
+  /// either lives. Both begin at the same place of a page, and nothing else uses these pages here.
+  Status alias(int64_t at, const Segment &other, int64_t from, int64_t count);
+  /// Whether it has been: a segment of this process is, by its owner, before others open it.
+  bool isAliased() const { return aliased; }
+
   ~Segment();
   std::byte *base() const { return memory; }
   int64_t size() const { return bytes; }
@@ -135,6 +141,7 @@ private:
   Status map(int64_t bytes);
   std::byte *memory = nullptr;
   int64_t bytes = 0, windows = 0;
+  bool aliased = false;
   Fd file;
 };
 

@@ -2,7 +2,9 @@
 #include "Shape.h"
 #include "Segment.h"
 
+#include <cstddef>
 #include <map>
+#include <unistd.h>
 
 using namespace ncclxrt;
 
@@ -14,7 +16,33 @@ static bool addTo(int64_t &total, int64_t count, int64_t size) {
          !__builtin_add_overflow(total, product, &total);
 }
 
-Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
+std::string Shape::Window::share(const ncclxrtSharing_t &sharing, const FindPlan &find) {
+  int64_t number = -1;
+  const Shape *shape = find(sharing.plan, number);
+  if (plan >= 0)
+    return "is shared twice";
+  if (!shape)
+    return "is to be that of another plan, which is none of this communicator";
+  if (sharing.with >= shape->windows.size())
+    return fmt::format("is to be window {} of plan '{}', which has {}", sharing.with, shape->name,
+                       shape->windows.size());
+  const Window &other = shape->windows[sharing.with];
+  for (const Window *w : {static_cast<const Window *>(this), &other})
+    if (w->role == ncclxrtRoleScratch || w->generations != 1)
+      return fmt::format(
+          "is to be shared, but window '{}' has role {} and {} generations, expected "
+          "an input or output of one",
+          w->name, w->role, w->generations);
+  if (bytes != other.bytes)
+    return fmt::format("has {} bytes, but is to be window '{}' of plan '{}', which has {}", bytes,
+                       other.name, shape->name, other.bytes);
+  plan = number;
+  with = int64_t(sharing.with);
+  from = other.offset;
+  return "";
+}
+
+Status Shape::make(const ncclxrtPlanDesc_t *source, const FindPlan &find, Shape &shape) {
   ncclxrtPlanDesc_t desc = NCCLXRT_PLAN_DESC_INIT;
   if (Status s =
           readStruct(source, offsetof(ncclxrtPlanDesc_t, sizes), "the plan description", desc);
@@ -28,7 +56,7 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
   auto missing = [](const void *array, size_t count) { return count && !array; };
   if (missing(desc.windows, desc.num_windows) || missing(desc.slots, desc.num_slots) ||
       missing(desc.lanes, desc.num_lanes) || missing(desc.ops, desc.num_ops) ||
-      missing(desc.sizes, desc.num_sizes))
+      missing(desc.sizes, desc.num_sizes) || missing(desc.sharing, desc.num_sharing))
     return error(ncclxrtInvalidArgument, "plan '{}': an array is null, but its count is not 0",
                  shape.name);
 
@@ -59,6 +87,7 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
       return tooBig;
   }
   constexpr int64_t align = Segment::alignment;
+  const int64_t page = sysconf(_SC_PAGESIZE);
   shape.bytes = Segment::slotsAt;
   if (!addTo(shape.bytes, shape.slotCount, sizeof(Slot)) || !addTo(shape.bytes, 1, 4095))
     return tooBig;
@@ -72,11 +101,28 @@ Status Shape::make(const ncclxrtPlanDesc_t *source, Shape &shape) {
     if (d.role < ncclxrtRoleScratch || d.role > ncclxrtRoleOutput)
       return bad("window", i, fmt::format("{} is no role", d.role));
     int64_t pitch = (int64_t(d.bytes) + align - 1) / align * align;
-    shape.windows.push_back(
-        {orEmpty(d.name), int64_t(d.bytes), d.generations, d.role, shape.bytes, pitch});
-    if (!addTo(shape.bytes, pitch, d.generations))
+    Window &made = shape.windows.emplace_back(
+        Window{orEmpty(d.name), int64_t(d.bytes), d.generations, d.role, shape.bytes, pitch});
+    for (size_t k = 0; k < desc.num_sharing; ++k)
+      if (desc.sharing[k].window == i)
+        if (std::string wrong = made.share(desc.sharing[k], find); !wrong.empty())
+          return bad("window", i, wrong);
+    if (made.plan >= 0) { // on pages of its own, at the same place of a page as there
+      if (!addTo(made.offset, 1, page - 1))
+        return tooBig;
+      made.offset = made.offset / page * page + made.from % page;
+      shape.bytes = made.offset;
+      if (!addTo(shape.bytes, 1, page - 1 + pitch))
+        return tooBig;
+      shape.bytes = shape.bytes / page * page;
+    } else if (!addTo(shape.bytes, pitch, d.generations)) {
       return tooBig;
+    }
   }
+  for (size_t k = 0; k < desc.num_sharing; ++k)
+    if (desc.sharing[k].window >= desc.num_windows)
+      return error(ncclxrtInvalidArgument, "plan '{}': shares window {}, but has {}", shape.name,
+                   desc.sharing[k].window, desc.num_windows);
   for (size_t i = 0; i < desc.num_lanes; ++i) {
     const ncclxrtLaneDesc_t &d = desc.lanes[i];
     if (d.kind < ncclxrtLaneHost || d.kind > ncclxrtLaneNic)
@@ -140,9 +186,12 @@ std::string Shape::manifest() const {
   for (const Size &s : sizes) // before the hash, which differs with them
     text += fmt::format("size '{}' = {}\n", s.name, s.value);
   text += fmt::format("hash {:#018x}\n", hash);
-  for (const Window &w : windows)
+  for (const Window &w : windows) {
     text += fmt::format("window '{}' of {} bytes, {} generations, role {}\n", w.name, w.bytes,
                         w.generations, w.role);
+    if (w.plan >= 0)
+      text += fmt::format("window '{}' in window {} of plan number {}\n", w.name, w.with, w.plan);
+  }
   for (const Slots &s : slots)
     text += fmt::format("slots '{}', count {}, {} generations, {} writers\n", s.name, s.count,
                         s.generations, s.writers);

@@ -5,6 +5,7 @@
 #include "Base.h"
 #include "Range.h"
 
+#include <functional>
 #include <vector>
 
 namespace ncclxrt {
@@ -12,6 +13,9 @@ namespace ncclxrt {
 /// A plan's own copy of its description, and where each window and slot lies in its segment. The
 /// same on every rank, so that one offset names the same thing everywhere.
 struct Shape {
+  /// Gives the number and the shape of a plan, if it may be shared with.
+  using FindPlan = std::function<const Shape *(ncclxrtPlan_t plan, int64_t &number)>;
+
   struct Window {
     std::string name;
     int64_t bytes; // of one generation
@@ -19,6 +23,10 @@ struct Shape {
     int32_t role;
     int64_t offset; // in the segment
     int64_t pitch;  // between generations
+    // Of one that is another plan's: the number of that plan, its window, and where that lies.
+    int64_t plan = -1, with = -1, from = 0;
+    /// Makes it so; what is wrong with that, or "".
+    std::string share(const ncclxrtSharing_t &sharing, const FindPlan &find);
   };
   struct Slots {
     std::string name;
@@ -53,7 +61,7 @@ struct Shape {
   int64_t bytes = 0;     // of the segment
 
   /// Checks a description and lays it out.
-  static Status make(const ncclxrtPlanDesc_t *desc, Shape &shape);
+  static Status make(const ncclxrtPlanDesc_t *desc, const FindPlan &find, Shape &shape);
   /// What is wrong with a range that a program gives, or "". `moved`: the furthest that a source
   /// moves from its offset. `unit`: pieces and offsets are multiples of it.
   std::string wrongRange(const char *what, const Where &where, bool isTarget, int64_t moved,

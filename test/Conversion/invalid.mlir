@@ -26,7 +26,7 @@ ncclx.grid @g ["tp" = 2]
 func.func @nested(%a: memref<4xf32>, %c: i1 {ncclx.uniform}) -> memref<4xf32> {
   %r = memref.alloc() : memref<4xf32>
   scf.if %c {
-    // expected-error @below {{stands under scf.if; loops with constant bounds are unrolled before this pass}}
+    // expected-error @below {{stands under scf.if; loops with constant bounds are unrolled and branches split before this pass}}
     ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
   }
   return %r : memref<4xf32>

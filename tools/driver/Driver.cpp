@@ -8,6 +8,7 @@
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Jit/ScheduleJit.h"
+#include "ncclx/NCCLX/Branches.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
 #include "ncclx/Transforms/Passes.h"
@@ -119,7 +120,7 @@ HostPlan Compilation::refusedPlan(ArrayRef<int64_t> values) const {
 
 LogicalResult Compilation::takeProgram(ctran::ProgramOp program) {
   written = true;
-  programOp = program;
+  graphBranches.push_back({program.getSymName().str(), program, nullptr});
   functionName = program.getSymName().str();
   numRanks = program.getNumRanks();
   if (numRanks > int64_t(target.topology->numRanks()))
@@ -136,7 +137,7 @@ LogicalResult Compilation::takeProgram(ctran::ProgramOp program) {
 
 /// The group that a written program's collective puts `rank` in, in member order.
 SmallVector<int64_t> Compilation::groupOf(int64_t rank) {
-  auto claim = cast<ctran::CollectiveAttr>(programOp.getCollectives()[0]);
+  auto claim = cast<ctran::CollectiveAttr>(graphBranches.front().program.getCollectives()[0]);
   SmallVector<Attribute> axes(claim.getAxes().begin(), claim.getAxes().end());
   auto grid = *graphModule->getOps<GridOp>().begin();
   return grid.getGroup(ArrayAttr::get(&context, axes), rank);
@@ -144,7 +145,7 @@ SmallVector<int64_t> Compilation::groupOf(int64_t rank) {
 
 /// The one collective that a written program claims, for the report; its time is the program's.
 void Compilation::describeProgram() {
-  auto claim = cast<ctran::CollectiveAttr>(programOp.getCollectives()[0]);
+  auto claim = cast<ctran::CollectiveAttr>(graphBranches.front().program.getCollectives()[0]);
   GraphCollective collective;
   collective.name = claim.getName().str();
   collective.kind = claim.getKind().str();
@@ -153,7 +154,7 @@ void Compilation::describeProgram() {
   for (int64_t rank : groupOf(0))
     collective.group.push_back(rank);
   TopologyCost cost(*target.topology, target.rate);
-  collective.aloneSeconds = ctran::machine::simulate(*machineSchedule, cost).makespan;
+  collective.aloneSeconds = ctran::machine::simulate(machine(), cost).makespan;
   graphCollectives.push_back(collective);
 }
 
@@ -182,20 +183,44 @@ LogicalResult Compilation::choose() {
   pm.addPass(createAnswerGets());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
     return failure();
-  // What is scheduled is a straight line; the reference keeps the loops.
+  // What is scheduled are straight lines; the reference keeps loops and branches.
   schedule = graphModule->clone();
   dropSchedules(*graphModule);
-  PassManager unroll(&context);
-  unroll.addPass(createUnrollCommunication());
-  if (failed(unroll.run(*schedule)))
+  PassManager straighten(&context);
+  straighten.addPass(createUnrollCommunication());
+  straighten.addPass(createSplitBranches());
+  if (failed(straighten.run(*schedule)))
     return failure();
-  auto function = schedule->lookupSymbol<func::FuncOp>(functionName);
-  llvm::StringMap<int64_t> numbers;
+  func::FuncOp chooses = chooser();
+  if (chooses && oneKernel)
+    return chooses.emitError("has collectives under branches, which are not one kernel of a GPU");
+  if (chooses)
+    for (auto name :
+         chooses->getAttrOfType<ArrayAttr>(branchesAttrName).getAsRange<SymbolRefAttr>())
+      graphBranches.push_back({name.getLeafReference().str(), nullptr, nullptr});
+  else
+    graphBranches.push_back({functionName, nullptr, nullptr});
   llvm::StringMap<double> times;
+  for (GraphBranch &branch : graphBranches)
+    if (failed(describeCollectives(branch, times)))
+      return failure();
+  return success();
+}
+
+func::FuncOp Compilation::chooser() {
+  auto found = schedule->lookupSymbol<func::FuncOp>(getChooserName(functionName));
+  return found && found->hasAttr(branchesAttrName) ? found : func::FuncOp();
+}
+
+LogicalResult Compilation::describeCollectives(GraphBranch &branch,
+                                               llvm::StringMap<double> &times) {
+  auto function = schedule->lookupSymbol<func::FuncOp>(branch.name);
+  std::string prefix = branch.name == functionName ? "" : branch.name + "/";
+  llvm::StringMap<int64_t> numbers;
   WalkResult walked = function.walk([&](CollectiveOpInterface op) {
     GraphCollective collective;
     collective.kind = op->getName().stripDialect().str();
-    collective.name = collective.kind + "." + std::to_string(numbers[collective.kind]++);
+    collective.name = prefix + collective.kind + "." + std::to_string(numbers[collective.kind]++);
     ctran::ProgramOp written = getSchedule(op);
     collective.algorithm =
         (written ? written.getSymName() : stringifyAlgorithm(*op.getAlgorithm())).str();
@@ -233,24 +258,40 @@ LogicalResult Compilation::lower() {
     pm.addPass(createLoopInvariantCodeMotionPass());
     if (failed(pm.run(*schedule)))
       return failure();
-    programOp = schedule->lookupSymbol<ctran::ProgramOp>(functionName);
+    for (GraphBranch &branch : graphBranches)
+      branch.program = schedule->lookupSymbol<ctran::ProgramOp>(branch.name);
+    if (func::FuncOp kernel = chooser())
+      kernel.setPrivate(); // its result is to become an argument, as any kernel's
   }
-  FailureOr<std::unique_ptr<ctran::machine::Schedule>> read = ctran::readSchedule(programOp);
-  if (failed(read))
-    return failure();
-  machineSchedule = std::move(*read);
+  for (GraphBranch &branch : graphBranches) {
+    FailureOr<std::unique_ptr<ctran::machine::Schedule>> read = ctran::readSchedule(branch.program);
+    if (failed(read))
+      return failure();
+    branch.machine = std::move(*read);
+  }
   if (written)
     describeProgram();
   return success();
 }
 
 void Compilation::prove(const ctran::machine::ProofOptions &options) {
-  proofResult = ctran::machine::prove(*machineSchedule, options);
+  for (const GraphBranch &branch : graphBranches) {
+    proofResult = ctran::machine::prove(*branch.machine, options);
+    if (!proofResult)
+      return;
+  }
 }
 
 LogicalResult Compilation::lowerFor(HostTarget of) {
   host = ModuleOp::create(schedule->getLoc());
-  FailureOr<HostPlan> plan = lowerToHost(programOp, *host, of);
+  func::FuncOp chooses = written ? func::FuncOp() : chooser();
+  if (chooses && of == HostTarget::Cuda)
+    return chooses.emitError("collectives under branches are not lowered for GPUs");
+  SmallVector<ctran::ProgramOp> programs;
+  for (const GraphBranch &branch : graphBranches)
+    programs.push_back(branch.program);
+  FailureOr<HostPlan> plan = chooses ? lowerToHost(functionName, chooses, programs, *host)
+                                     : lowerToHost(programs.front(), *host, of);
   if (failed(plan))
     return failure();
   hostPlan = std::move(*plan);
@@ -308,6 +349,8 @@ LogicalResult Compilation::generate() {
   NCCLX_SYMBOL(ncclxrt_wait);
   NCCLX_SYMBOL(ncclxrt_count);
   NCCLX_SYMBOL(ncclxrt_size);
+  NCCLX_SYMBOL(ncclxrt_choose);
+  NCCLX_SYMBOL(ncclxrt_branch);
   NCCLX_SYMBOL(ncclxrt_flush);
   NCCLX_SYMBOL(ncclxrt_complete);
   NCCLX_SYMBOL(ncclxrt_compute_begin);

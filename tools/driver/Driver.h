@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <memory>
 #include <string>
@@ -39,6 +40,14 @@ struct GraphCollective {
   double aloneSeconds = 0;     ///< simulated alone on the target
 };
 
+/// One straight way through the graph, as a schedule: the graph itself, where nothing communicates
+/// under a branch.
+struct GraphBranch {
+  std::string name; ///< of its function and program
+  ctran::ProgramOp program;
+  std::unique_ptr<ctran::machine::Schedule> machine;
+};
+
 /// A graph on its way to code. Stages are called in order; each reports its errors as diagnostics.
 class Compilation {
 public:
@@ -57,11 +66,12 @@ public:
   /// the same graph made for a value of each, parsed as it were. Null, and diagnostics, where a
   /// value is out of its range or the graph is wrong at these sizes.
   std::unique_ptr<Compilation> at(ArrayRef<int64_t> sizes);
-  /// Checks legality, fixes algorithms and orders, and times each collective alone.
+  /// Checks legality, fixes algorithms and orders, splits branches, and times each collective
+  /// alone.
   LogicalResult choose();
-  /// Bufferizes a copy and turns it into a program; reads the program into the machine.
+  /// Bufferizes a copy and turns it into programs, one a branch; reads them into the machine.
   LogicalResult lower();
-  /// Proves the program.
+  /// Proves each program; the result is of all, or of the first that is not proved.
   void prove(const ctran::machine::ProofOptions &options = {});
   /// Lowers the program and its kernels for the host: what both carriers are made of.
   LogicalResult lowerForHost();
@@ -80,11 +90,14 @@ public:
   StringRef function() const { return functionName; }
   int64_t ranks() const { return numRanks; }
   const std::string &topologyName() const { return target.topology->name; }
+  /// Those of all branches, one branch behind the other; then named "branch/name".
   const std::vector<GraphCollective> &collectives() const { return graphCollectives; }
   /// The place of `rank` in its group of a written program's collective.
   int64_t memberOf(int64_t rank);
   ModuleOp scheduleModule() { return *schedule; }
-  const ctran::machine::Schedule &machine() const { return *machineSchedule; }
+  const std::vector<GraphBranch> &branches() const { return graphBranches; }
+  /// Of a graph without branches.
+  const ctran::machine::Schedule &machine() const { return *graphBranches.front().machine; }
   const ctran::machine::ProofResult &proof() const { return proofResult; }
   const HostPlan &plan() const { return hostPlan; }
   HostPlan &plan() { return hostPlan; }
@@ -101,6 +114,9 @@ private:
   LogicalResult find(StringRef function);
   LogicalResult lowerFor(HostTarget of);
   LogicalResult takeProgram(ctran::ProgramOp program);
+  LogicalResult describeCollectives(GraphBranch &branch, llvm::StringMap<double> &times);
+  /// The function or kernel that chooses a branch; null where there is one way only.
+  func::FuncOp chooser();
   void describeProgram();
   SmallVector<int64_t> groupOf(int64_t rank);
 
@@ -111,8 +127,7 @@ private:
   int64_t numRanks = 0;
   bool written = false, oneKernel = false;
   std::vector<GraphCollective> graphCollectives;
-  ctran::ProgramOp programOp;
-  std::unique_ptr<ctran::machine::Schedule> machineSchedule;
+  std::vector<GraphBranch> graphBranches;
   ctran::machine::ProofResult proofResult;
   HostPlan hostPlan;
   std::vector<OpenSize> open;

@@ -31,6 +31,8 @@ struct Report {
   int64_t ranks = 0;
   std::vector<CollectiveReport> collectives;
   ctran::machine::ProofResult proof;
+  size_t branches = 1;          ///< ways through the graph, each with a schedule of its own
+  std::string slowest;          ///< of them: the one that the whole graph's predictions are of
   Timing target;                ///< predicted for the topology
   std::string machine;          ///< name of this machine's description
   bool machineMeasured = false; ///< it was measured in this call

@@ -200,13 +200,33 @@ bool writeModule(ModuleOp module, const std::string &path, std::string &error) {
   return true;
 }
 
-Timing timingOf(const ctran::machine::TimeResult &result) {
-  Timing timing;
-  timing.makespan = result.makespan;
-  timing.compute = result.computeMax;
-  for (const ctran::machine::CollectiveTime &c : result.collectives)
-    timing.exposed.push_back(c.exposedMax);
-  return timing;
+/// Times each branch; `result` is that of the slowest, whose name is `slowest`, and each row of
+/// `timing` that of its own branch. Empty, or why one cannot be timed.
+std::string
+predict(const Compilation &compilation,
+        llvm::function_ref<ctran::machine::TimeResult(const ctran::machine::Schedule &)> simulate,
+        Timing &timing, ctran::machine::TimeResult &result, const GraphBranch *&slowest) {
+  slowest = nullptr;
+  auto row = compilation.collectives().begin();
+  for (const GraphBranch &branch : compilation.branches()) {
+    ctran::machine::TimeResult here = simulate(*branch.machine);
+    if (!here.ok)
+      return here.message;
+    // Barriers are no rows.
+    for (auto [info, time] : llvm::zip(branch.machine->collectives, here.collectives))
+      if (row != compilation.collectives().end() && StringRef(row->name).ends_with(info.name)) {
+        timing.exposed.push_back(time.exposedMax);
+        ++row;
+      }
+    if (!slowest || here.makespan > timing.makespan) {
+      slowest = &branch;
+      timing.makespan = here.makespan;
+      timing.compute = here.computeMax;
+      result = std::move(here);
+    }
+  }
+  timing.exposed.resize(compilation.collectives().size());
+  return "";
 }
 
 /// What the ranks' own traces say, in the words of the prediction: the host plays one op at a time,
@@ -353,11 +373,18 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     report.collectives.push_back(row);
   }
   TopologyCost targetCost(topology, rate);
-  ctran::machine::TimeResult onTarget = ctran::machine::simulate(compilation.machine(), targetCost);
-  if (!onTarget.ok)
-    return finish(report, BadInput,
-                  "the schedule cannot be timed on the target: " + onTarget.message);
-  report.target = timingOf(onTarget);
+  ctran::machine::TimeResult onTarget, here;
+  const GraphBranch *slowest = nullptr, *slowestHere = nullptr;
+  error = predict(
+      compilation,
+      [&](const ctran::machine::Schedule &schedule) {
+        return ctran::machine::simulate(schedule, targetCost);
+      },
+      report.target, onTarget, slowest);
+  if (!error.empty())
+    return finish(report, BadInput, "the schedule cannot be timed on the target: " + error);
+  report.branches = compilation.branches().size();
+  report.slowest = slowest->name;
   ncclxrtProgram_t program = nullptr;
   std::unique_ptr<LoadedCpp> loaded;
   TemporaryFolder folder;
@@ -414,12 +441,15 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     report.machine = machine->name;
     TopologyCost machineCost(*machine, topology::Rate::payload);
     // The host plays one op at a time; over tcp the sockets carry the puts meanwhile.
-    SerialForm serial(compilation.machine(), /*keepNic=*/transport == "tcp");
-    ctran::machine::TimeResult here = ctran::machine::simulate(serial, machineCost);
-    if (!here.ok)
-      return finish(report, BadInput,
-                    "the schedule cannot be timed on this machine: " + here.message);
-    report.predicted = timingOf(here);
+    error = predict(
+        compilation,
+        [&](const ctran::machine::Schedule &schedule) {
+          SerialForm serial(schedule, /*keepNic=*/transport == "tcp");
+          return ctran::machine::simulate(serial, machineCost);
+        },
+        report.predicted, here, slowestHere);
+    if (!error.empty())
+      return finish(report, BadInput, "the schedule cannot be timed on this machine: " + error);
   }
   if (noRun) {
     report.measured.exposed.assign(report.collectives.size(), 0);
@@ -468,8 +498,8 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     report.measured.exposed.clear(); // no events on GPUs
   if (!traceFile.empty()) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
-    llvm::append_range(events, ctran::machine::traceEvents(compilation.machine(), onTarget,
-                                                           " (predicted, target)"));
+    llvm::append_range(
+        events, ctran::machine::traceEvents(*slowest->machine, onTarget, " (predicted, target)"));
     std::error_code failedToOpen;
     llvm::raw_fd_ostream os(traceFile, failedToOpen);
     if (failedToOpen)

@@ -261,25 +261,29 @@ int64_t HostEmitter::opIndex(ctran::ScheduleOpInterface op) {
   if (note)
     name = note.str();
   if (of)
-    name = of.str() + ": " + name, collective = of.str();
-  plan.ops.push_back({name, describe(op.getLoc()), collective});
+    name = of.str() + ": " + name, collective = prefix + of.str();
+  plan.ops.push_back({prefix + name, describe(op.getLoc()), collective});
   return it->second;
 }
 
 int64_t HostEmitter::exitIndex() {
-  plan.ops.push_back({"exit", describe(program.getLoc()), ""});
+  plan.ops.push_back({prefix + "exit", describe(program.getLoc()), ""});
   return int64_t(plan.ops.size()) - 1;
 }
 
 int64_t HostEmitter::windowIndex(ctran::WindowOp window) {
   auto [it, isNew] = windowIds.try_emplace(window, plan.windows.size());
-  if (isNew) {
-    auto type = cast<MemRefType>(window.getType());
-    uint64_t bytes = type.getNumElements() * ctran::elementBytes(window);
-    plan.windows.push_back({window.getSym().str(), bytes, int32_t(window.getGenerations()),
-                            window.getRole(), window.getIndex() ? int64_t(*window.getIndex()) : -1,
-                            type});
-  }
+  if (!isNew)
+    return it->second;
+  // Programs of one plan share what the caller gives and takes.
+  int64_t argument = window.getIndex() ? int64_t(*window.getIndex()) : -1;
+  for (auto [i, known] : llvm::enumerate(plan.windows))
+    if (argument >= 0 && known.role == window.getRole() && known.argument == argument)
+      return it->second = int64_t(i);
+  auto type = cast<MemRefType>(window.getType());
+  uint64_t bytes = type.getNumElements() * ctran::elementBytes(window);
+  plan.windows.push_back({window.getSym().str(), bytes, int32_t(window.getGenerations()),
+                          window.getRole(), argument, type});
   return it->second;
 }
 

@@ -37,8 +37,11 @@ struct Counter {
 
 class HostEmitter {
 public:
-  HostEmitter(OpBuilder &builder, ctran::ProgramOp program, HostPlan &plan, HostTarget target)
-      : target(target), b(builder), program(program), plan(plan), loc(program.getLoc()) {}
+  /// `prefix` stands before the names of ops and collectives.
+  HostEmitter(OpBuilder &builder, ctran::ProgramOp program, HostPlan &plan, HostTarget target,
+              StringRef prefix = "")
+      : target(target), b(builder), program(program), plan(plan), loc(program.getLoc()),
+        prefix(prefix) {}
 
   /// Starts the body of `function`: own rank, own coordinates, run number.
   void begin(func::FuncOp function);
@@ -87,6 +90,7 @@ private:
   ctran::ProgramOp program;
   HostPlan &plan;
   Location loc;
+  std::string prefix;
   func::FuncOp function;
   Value runNumber;
   SmallVector<Value> own; ///< own coordinate on each axis

@@ -1,9 +1,11 @@
 //===- Topology.cpp - #ncclx.topology -------------------------------------===//
 #include "ncclx/NCCLX/Topology.h"
+#include "ncclx/NCCLX/Branches.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 
@@ -100,11 +102,24 @@ static LogicalResult verifyScheduleAttr(Operation *op, Attribute value) {
   return success();
 }
 
+/// branches B1.
+static LogicalResult verifyBranchesAttr(Operation *op, Attribute value) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  auto names = dyn_cast<ArrayAttr>(value);
+  if (!function)
+    return op->emitOpError("has ") << branchesAttrName << ", but only functions choose";
+  if (!names || names.size() < 2 || !llvm::all_of(names, llvm::IsaPred<FlatSymbolRefAttr>))
+    return op->emitOpError("has branches ") << value << ", expected at least two symbols";
+  return success();
+}
+
 LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if (attr.getName() == getScheduleAttrName())
     return verifyScheduleAttr(op, attr.getValue());
   if (attr.getName() == kSizesAttrName)
     return verifySizesAttr(op, attr.getValue());
+  if (attr.getName() == branchesAttrName)
+    return verifyBranchesAttr(op, attr.getValue());
   if (attr.getName() != getTopologyAttrName())
     return success();
   if (!isa<ModuleOp>(op))

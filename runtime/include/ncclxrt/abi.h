@@ -44,7 +44,8 @@ typedef enum ncclxrtResult {
   ncclxrtOutOfMemory = 4,
   ncclxrtTimeout = 5,      /**< A deadline passed; the sentence names the ranks it knows of. */
   ncclxrtPeerFailed = 6,   /**< A rank died or its connection broke; the sentence names it. */
-  ncclxrtPlanMismatch = 7, /**< The ranks prepared different plans; the sentence names who. */
+  ncclxrtPlanMismatch = 7, /**< The ranks prepared different plans, or are about to take different
+                                branches of one; the sentence names who. */
   ncclxrtAborted = 8,      /**< A rank called ncclxrtCommAbort or its program failed. */
   ncclxrtUnsupported = 9,  /**< The transport cannot do this (a get over tcp). */
   ncclxrtVersionMismatch = 10,
@@ -138,6 +139,15 @@ typedef struct ncclxrtSizeDesc {
   int64_t value;     /**< What the program was made for; compared between ranks. */
 } ncclxrtSizeDesc_t;
 
+/** An input or output of a plan that is one of another plan of the same communicator: the same
+ *  memory, which lives until the last of them is destroyed, in any order. Both windows have the
+ * same bytes and one generation. */
+typedef struct ncclxrtSharing {
+  size_t window; /**< Of the plan that is prepared. */
+  ncclxrtPlan_t plan;
+  size_t with; /**< The other plan's window. */
+} ncclxrtSharing_t;
+
 /** What a program needs. All ranks must bring the same; the runtime copies what it keeps. */
 typedef struct ncclxrtPlanDesc {
   size_t struct_size;
@@ -154,8 +164,11 @@ typedef struct ncclxrtPlanDesc {
   size_t trace_capacity; /**< Trace events to keep; 0: no trace. Not compared between ranks. */
   const ncclxrtSizeDesc_t *sizes; /**< Since here, a description may end before. */
   size_t num_sizes;
+  const ncclxrtSharing_t *sharing; /**< Windows that are another plan's, each once. */
+  size_t num_sharing;
 } ncclxrtPlanDesc_t;
-#define NCCLXRT_PLAN_DESC_INIT {sizeof(ncclxrtPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define NCCLXRT_PLAN_DESC_INIT                                                                     \
+  {sizeof(ncclxrtPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** One op of one run as it happened. Times are CLOCK_MONOTONIC, comparable on one machine. */
 typedef struct ncclxrtTraceEvent {
@@ -262,7 +275,7 @@ typedef enum ncclxrtDtype {
 /** This rank. */
 NCCLXRT_EXPORT int64_t ncclxrt_rank(int64_t exec);
 
-/** Number of this run, from 0. */
+/** Number of this run, from 0; behind a choice, among those of its branch. */
 NCCLXRT_EXPORT int64_t ncclxrt_run(int64_t exec);
 
 /** Address of the own window's memory for this run. A bad window gives 0 and an error from the next
@@ -317,6 +330,17 @@ NCCLXRT_EXPORT int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, i
 
 /** What the last ncclxrt_count has read; 0 before, or where that failed. */
 NCCLXRT_EXPORT int64_t ncclxrt_size(int64_t exec);
+
+/** Chooses what this run is: reads a signed 64-bit number at the start of the own window and meets
+ *  all other ranks, which must have come to the same choice with the same number, from 0 to
+ *  branches - 1: anything else ends the job. From then on ncclxrt_branch gives the number, and
+ *  ncclxrt_run, generations and a slot's runs count the earlier runs of this branch alone. At most
+ *  once a run, before any copy, signal or wait. */
+NCCLXRT_EXPORT int32_t ncclxrt_choose(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                      int64_t window, int64_t branches);
+
+/** What ncclxrt_choose has chosen for this run; -1 before, or where that failed. */
+NCCLXRT_EXPORT int64_t ncclxrt_branch(int64_t exec);
 
 /** Makes landings that this lane awaited visible to the whole rank. On shm and tcp a wait does. */
 NCCLXRT_EXPORT int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane);

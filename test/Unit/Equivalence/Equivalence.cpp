@@ -15,6 +15,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileSystem.h"
 
+#include <array>
 #include <barrier>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -140,7 +141,9 @@ void dropPadding(const Tensor &tensor, int64_t member, const uint8_t *expected, 
 /// expected[run][rank][output]
 using Expected = std::vector<std::vector<std::vector<Bytes>>>;
 
-std::string interpret(Compilation &compilation, const Options &options, Expected &expected) {
+/// `first`: argument 0 is output 0 of these.
+std::string interpret(const GraphText &graph, Compilation &compilation, const Options &options,
+                      Expected &expected, const Expected *first = nullptr) {
   auto interpreter = Interpreter::create(compilation.graph(), "f", compilation.ranks());
   if (failed(interpreter))
     return "not taken by the interpreter";
@@ -152,8 +155,11 @@ std::string interpret(Compilation &compilation, const Options &options, Expected
     for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
       for (auto [i, type] : llvm::enumerate(types)) {
         storage[rank].emplace_back(getDenseBytes(type) + 8, 0x77);
-        if (i < inputs)
-          fill(options, run, rank, i, cast<ShapedType>(type), storage[rank].back().data());
+        if (i == 0 && first)
+          storage[rank].back() = (*first)[run][rank][0];
+        else if (i < inputs)
+          fill(options, run, graph.isUniform(i) ? 0 : rank, i, cast<ShapedType>(type),
+               storage[rank].back().data());
       }
       for (Bytes &bytes : storage[rank])
         buffers[rank].push_back(bytes.data());
@@ -167,67 +173,133 @@ std::string interpret(Compilation &compilation, const Options &options, Expected
   return "";
 }
 
-/// One rank's runs; throws what is wrong.
-void execute(harness::Rank &rank, std::barrier<> &poisoned, const GraphText &graph,
-             const Compilation &compilation, ncclxrtProgram_t program, const Options &options,
-             const Expected &expected) {
-  const HostPlan &plan = compilation.plan();
-  PlanDescription description(plan, 0);
-  auto must = [&](ncclxrtResult_t result) {
-    harness::check(result == ncclxrtSuccess, rank.error());
-  };
-  std::vector<uint8_t *> buffers;
-  try {
-    must(ncclxrtPlanPrepare(rank.comm, description.get(), &rank.plan));
+void must(const harness::Rank &rank, ncclxrtResult_t result) {
+  harness::check(result == ncclxrtSuccess, rank.error());
+}
+
+/// A graph's plan on one rank.
+class Prepared {
+public:
+  Prepared(harness::Rank &rank, const GraphText &graph, const HostPlan &plan,
+           ncclxrtProgram_t program, const Options &options, const Expected &expected,
+           const std::vector<ncclxrtSharing_t> &sharing = {})
+      : rank(rank), graph(graph), plan(plan), program(program), options(options),
+        expected(expected) {
+    PlanDescription description(plan, 0);
+    ncclxrtPlanDesc_t given = *description.get();
+    given.sharing = sharing.data();
+    given.num_sharing = sharing.size();
+    must(rank, ncclxrtPlanPrepare(rank.comm, &given, &rank.plan));
+    handle = rank.plan;
     for (size_t w = 0; w < plan.windows.size(); ++w) {
       void *data = nullptr;
       size_t bytes = 0;
-      must(ncclxrtPlanBuffer(rank.plan, w, 0, &data, &bytes));
+      must(rank, ncclxrtPlanBuffer(handle, w, 0, &data, &bytes));
       harness::check(bytes == plan.windows[w].bytes, "a window has another size than planned");
       buffers.push_back(static_cast<uint8_t *>(data));
       for (int32_t g = 0; g < plan.windows[w].generations; ++g) {
-        must(ncclxrtPlanBuffer(rank.plan, w, g, &data, &bytes));
+        must(rank, ncclxrtPlanBuffer(handle, w, g, &data, &bytes));
         if (bytes)
           memset(data, 0xa5, bytes); // a program must not live on zeros
       }
     }
-  } catch (...) {
-    poisoned.arrive_and_drop();
-    throw;
   }
-  poisoned.arrive_and_wait();
-  for (int64_t run = 0; run < options.runs; ++run) {
+
+  /// What an argument is before a run.
+  void fillArgument(int64_t run, const HostPlan::Window &window, uint8_t *data) const {
+    fill(options, run, graph.isUniform(window.argument) ? 0 : rank.rank, window.argument,
+         window.type, data);
+  }
+
+  /// One run. `given`: argument 0 is there already.
+  void run(int64_t run, bool given = false) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
-      if (window.role == ctran::WindowRole::Input)
-        fill(options, run, rank.rank, window.argument, window.type, buffers[w]);
+      if (window.role == ctran::WindowRole::Input && !(given && window.argument == 0))
+        fillArgument(run, window, buffers[w]);
       else if (window.role == ctran::WindowRole::Output && window.bytes)
         memset(buffers[w], 0xe7, window.bytes);
     }
-    must(ncclxrtPlanRun(rank.plan, program));
+    must(rank, ncclxrtPlanRun(handle, program));
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
-      if (window.role == ctran::WindowRole::Input && !graph.isWritable(window.argument)) {
-        Bytes given(window.bytes + 8);
-        fill(options, run, rank.rank, window.argument, window.type, given.data());
-        harness::check(memcmp(given.data(), buffers[w], window.bytes) == 0,
+      if (window.role == ctran::WindowRole::Input && !graph.isWritable(window.argument) &&
+          !(given && window.argument == 0)) {
+        Bytes before(window.bytes + 8);
+        fillArgument(run, window, before.data());
+        harness::check(memcmp(before.data(), buffers[w], window.bytes) == 0,
                        "run " + std::to_string(run) + " changes argument " +
                            std::to_string(window.argument));
       }
-      if (window.role != ctran::WindowRole::Output)
-        continue;
-      const Tensor &tensor = graph.outputs()[window.argument];
-      const Bytes &wanted = expected[run][rank.rank][window.argument];
-      Bytes found(buffers[w], buffers[w] + window.bytes);
-      found.resize(window.bytes + 8);
-      int64_t width = window.type.getElementTypeBitWidth() / 8;
-      if (tensor.padding)
-        dropPadding(tensor, graph.member(rank.rank, tensor.padding->axes), wanted.data(),
-                    found.data(), width);
-      Comparison c = compare(window.type, wanted.data(), found.data());
-      harness::check(c.equal(), "run " + std::to_string(run) + " output " +
-                                    std::to_string(window.argument) + " (" + tensor.type() +
-                                    "): " + c.describe(window.type));
+      if (window.role == ctran::WindowRole::Output)
+        compareOutput(run, window, buffers[w]);
     }
   }
+
+  ncclxrtPlan_t handle;
+
+private:
+  harness::Rank &rank;
+  const GraphText &graph;
+  const HostPlan &plan;
+  ncclxrtProgram_t program;
+  const Options &options;
+  const Expected &expected;
+  std::vector<uint8_t *> buffers;
+
+  void compareOutput(int64_t run, const HostPlan::Window &window, const uint8_t *data) const {
+    const Tensor &tensor = graph.outputs()[window.argument];
+    const Bytes &wanted = expected[run][rank.rank][window.argument];
+    Bytes found(data, data + window.bytes);
+    found.resize(window.bytes + 8);
+    int64_t width = window.type.getElementTypeBitWidth() / 8;
+    if (tensor.padding)
+      dropPadding(tensor, graph.member(rank.rank, tensor.padding->axes), wanted.data(),
+                  found.data(), width);
+    Comparison c = compare(window.type, wanted.data(), found.data());
+    harness::check(c.equal(), "run " + std::to_string(run) + " output " +
+                                  std::to_string(window.argument) + " (" + tensor.type() +
+                                  "): " + c.describe(window.type));
+  }
+};
+
+/// Ranks as threads, each of which prepares its plans and then, when all have, runs them; empty, or
+/// what went wrong.
+template <typename Plans>
+std::string onRanks(int64_t ranks, const std::string &transport,
+                    const std::function<Plans(harness::Rank &)> &prepare,
+                    const std::function<void(harness::Rank &, Plans &)> &runAll) {
+  harness::Job job;
+  job.mode = harness::Mode::Threads;
+  job.transport = transport;
+  job.nranks = int(ranks);
+  job.timeoutMs = 60'000;
+  std::barrier<> poisoned(ranks);
+  std::string wrong;
+  std::vector<harness::Outcome> outcomes =
+      harness::run(job, [&](const ::ncclxrt::LaunchedRank &launched) {
+        std::optional<harness::Rank> rank;
+        std::optional<Plans> plans;
+        std::string text;
+        try {
+          rank.emplace(launched.config());
+          plans.emplace(prepare(*rank));
+        } catch (...) {
+          poisoned.arrive_and_drop();
+          throw;
+        }
+        poisoned.arrive_and_wait();
+        try {
+          runAll(*rank, *plans);
+        } catch (const std::exception &e) {
+          text = e.what();
+          ncclxrtCommAbort(rank->comm, text.c_str()); // the others need not wait
+        }
+        harness::check(text.empty(), text);
+        rank->leave();
+      });
+  for (auto [rank, outcome] : llvm::enumerate(outcomes))
+    if (!outcome.exit.ok())
+      wrong += "rank " + std::to_string(rank) + ": " + outcome.text + "\n";
+  return wrong;
 }
 
 /// The schedule as C++, compiled and loaded; the files are gone when this returns.
@@ -263,8 +335,10 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
   for (int64_t seed = 1; seed <= options.adversarial; ++seed) {
     ctran::machine::DataOptions order;
     order.seed = options.seed * 100 + seed;
-    if (ctran::machine::DataResult data = ctran::machine::run(compilation.machine(), order); !data)
-      return "adversarial order " + std::to_string(order.seed) + ": " + data.message + "\n";
+    for (const GraphBranch &branch : compilation.branches())
+      if (ctran::machine::DataResult data = ctran::machine::run(*branch.machine, order); !data)
+        return "adversarial order " + std::to_string(order.seed) + " of " + branch.name + ": " +
+               data.message + "\n";
   }
   ncclxrtProgram_t program = compilation.entry();
   std::unique_ptr<LoadedCpp> loaded;
@@ -277,38 +351,74 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
   }
   Expected expected;
   if (std::string error =
-          interpret(original ? original->compilation : compilation, options, expected);
+          interpret(graph, original ? original->compilation : compilation, options, expected);
       !error.empty())
     return error + "\n" + compiled.messages;
-  harness::Job job;
-  job.mode = harness::Mode::Threads;
-  job.transport = transport;
-  job.nranks = graph.ranks();
-  job.timeoutMs = 60'000;
-  std::barrier<> poisoned(graph.ranks());
-  std::string wrong;
-  std::vector<harness::Outcome> outcomes =
-      harness::run(job, [&](const ::ncclxrt::LaunchedRank &launched) {
-        std::optional<harness::Rank> rank;
-        try {
-          rank.emplace(launched.config());
-        } catch (...) {
-          poisoned.arrive_and_drop();
-          throw;
-        }
-        std::string text;
-        try {
-          execute(*rank, poisoned, graph, compilation, program, options, expected);
-        } catch (const std::exception &e) {
-          text = e.what();
-          ncclxrtCommAbort(rank->comm, text.c_str()); // the others need not wait
-        }
-        harness::check(text.empty(), text);
-        rank->leave();
+  return onRanks<Prepared>(
+      graph.ranks(), transport,
+      [&](harness::Rank &rank) {
+        return Prepared(rank, graph, compilation.plan(), program, options, expected);
+      },
+      [&](harness::Rank &, Prepared &plan) {
+        for (int64_t run = 0; run < options.runs; ++run)
+          plan.run(run);
       });
-  for (auto [rank, outcome] : llvm::enumerate(outcomes))
-    if (!outcome.exit.ok())
-      wrong += "rank " + std::to_string(rank) + ": " + outcome.text + "\n";
+}
+
+std::string equivalence::checkChain(const GraphText &first, const GraphText &second,
+                                    const std::string &transport, const Options &options) {
+  const GraphText *graphs[] = {&first, &second};
+  std::unique_ptr<Compiled> compiled[2];
+  std::unique_ptr<LoadedCpp> loaded[2];
+  ncclxrtProgram_t programs[2];
+  Expected expected[2];
+  size_t shared[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    compiled[i] = std::make_unique<Compiled>(graphs[i]->str(), first.ranks(), transport);
+    if (!compiled[i]->failure.empty())
+      return compiled[i]->failure;
+    Compilation &compilation = compiled[i]->compilation;
+    if (std::string error =
+            interpret(*graphs[i], compilation, options, expected[i], i ? &expected[0] : nullptr);
+        !error.empty())
+      return error;
+    programs[i] = compilation.entry();
+    if (options.cpp) {
+      llvm::Expected<std::unique_ptr<LoadedCpp>> made = loadCpp(compilation);
+      if (!made)
+        return llvm::toString(made.takeError());
+      loaded[i] = std::move(*made);
+      programs[i] = loaded[i]->program();
+    }
+    shared[i] = i ? compilation.plan().inputs()[0] : compilation.plan().outputs()[0];
+  }
+  using Both = std::array<std::unique_ptr<Prepared>, 2>;
+  std::string wrong;
+  for (int leaves : {0, 1})
+    wrong += onRanks<Both>(
+        first.ranks(), transport,
+        [&](harness::Rank &rank) {
+          Both both;
+          for (int i = 0; i < 2; ++i) {
+            std::vector<ncclxrtSharing_t> sharing;
+            if (i)
+              sharing.push_back({shared[1], both[0]->handle, shared[0]});
+            both[i] = std::make_unique<Prepared>(rank, *graphs[i], compiled[i]->compilation.plan(),
+                                                 programs[i], options, expected[i], sharing);
+          }
+          return both;
+        },
+        [&](harness::Rank &rank, Both &both) {
+          for (int64_t run = 0; run < options.runs; ++run) {
+            both[0]->run(run);
+            for (int64_t again = 0; again <= run % 2; ++again)
+              both[1]->run(run, /*given=*/true);
+          }
+          // The second finds what the first has left, although that is gone.
+          must(rank, ncclxrtPlanDestroy(both[leaves]->handle));
+          both[1 - leaves]->run(options.runs - 1, /*given=*/leaves == 0);
+          rank.plan = both[1 - leaves]->handle; // destroyed by its rank
+        });
   return wrong;
 }
 

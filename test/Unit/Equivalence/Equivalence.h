@@ -27,6 +27,12 @@ struct Options {
 std::string check(const GraphText &graph, const std::string &transport,
                   const Options &options = {});
 
+/// Prepares the plans of two graphs, of which the second's argument 0 is in the memory of the
+/// first's output 0, and runs them in turn without a barrier, destroying each before the other.
+/// Both must leave what the reference interpreter says. Empty, or what went wrong.
+std::string checkChain(const GraphText &first, const GraphText &second,
+                       const std::string &transport, const Options &options = {});
+
 /// Expects check() to be empty over each transport; prints the graph where it is not.
 void expectEqual(const GraphText &graph, const Options &options = {},
                  const std::vector<std::string> &transports = {"shm", "tcp"});

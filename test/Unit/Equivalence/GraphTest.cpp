@@ -349,6 +349,85 @@ func.func private @first(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<8x4
       {{"x", 3}});
 }
 
+// Branches are chosen anew in each run, in turn and inside each other, with futures that cross
+// them.
+TEST(EquivalenceBranches, ChosenInEachRun) {
+  for (const Grid &grid : {Grid{{"x", 2}, {"y", 2}}, Grid{{"x", 3}}}) {
+    GraphText g(grid);
+    Tensor a = g.argument({6, 4}, "f32"), flags = g.uniformArgument({3}, "i32");
+    std::string first = g.condition(flags, 0), second = g.condition(flags, 1);
+    Tensor r = g.branch(
+        first,
+        [&] {
+          return g.branch(
+              second, [&] { return g.allReduce(a, sumF32, {"x"}); },
+              [&] { return g.permute(a, "shift 1", {"x"}); });
+        },
+        [&] { return a; });
+    g.async = true;
+    Tensor future = g.allGather(r, 1, 4 * g.groupSize({"x"}), {"x"});
+    Tensor s = g.branch(
+        second, [&] { return g.broadcast(r, 1, {"x"}); },
+        [&] {
+          return g.branch(
+              g.condition(flags, 2), [&] { return g.elementwise("add", r, a); },
+              [&] { return g.allReduce(r, "max accumulate f32 order any", {"x"}); });
+        });
+    g.result(g.await(future));
+    g.result(g.elementwise("add", r, s));
+    expectEqual(g, {.runs = 12});
+    expectEqual(g, {.runs = 4, .cpp = true}, {"shm"});
+  }
+}
+
+// A switch, and branches in a loop, some of which are decided when it is unrolled.
+TEST(EquivalenceBranches, SwitchesAndLoops) {
+  GraphText g({{"x", 3}});
+  Tensor a = g.argument({6}, "f32"), flags = g.uniformArgument({2}, "i32");
+  std::string set = g.condition(flags, 0), type = a.type();
+  auto scalar = [&](const std::string &words) { return g.op(words, {}, "").name; };
+  std::string lower = scalar("arith.constant 0 : index"),
+              upper = scalar("arith.constant 3 : index"), step = scalar("arith.constant 1 : index"),
+              three = scalar("arith.constant 3 : i32");
+  std::string flag = scalar("tensor.extract " + flags.name + "[" + step + "] : " + flags.type());
+  std::string low = scalar("arith.andi " + flag + ", " + three + " : i32");
+  std::string which = scalar("arith.index_castui " + low + " : i32 to index");
+  // Blocks that yield what moves `from` by `shift`, or `from` itself.
+  auto moved = [&](const std::string &from, int64_t shift) {
+    std::string move = "%m = ncclx.permute " + from + " shift " + std::to_string(shift) +
+                       " over @g[\"x\"] : " + type + " -> " + type;
+    return "{\n" + (shift ? move + "\n" : "") + "scf.yield " + (shift ? "%m" : from) + " : " +
+           type + "\n}";
+  };
+  g.result(
+      g.op("scf.for %i = " + lower + " to " + upper + " step " + step +
+               " iter_args(%x = " + a.name + ") -> " + type + " {\n%first = arith.cmpi eq, %i, " +
+               lower + " : index\n%y = scf.if %first -> " + type + " " + moved("%x", 1) +
+               " else {\n%z = scf.if " + set + " -> " + type + " " + moved("%x", 1) + " else " +
+               moved("%x", 0) + "\nscf.yield %z : " + type + "\n}\nscf.yield %y : " + type + "\n}",
+           a.shape, a.element));
+  g.result(g.op("scf.index_switch " + which + " -> " + type + " case 1 " + moved(a.name, 1) +
+                    " case 3 " + moved(a.name, 2) + " default " + moved(a.name, 0),
+                a.shape, a.element));
+  inspect(g, "shm", [](mlir::ncclx::Compilation &c) { EXPECT_EQ(c.branches().size(), 6u); });
+  expectEqual(g, {.runs = 10});
+}
+
+// Two schedules that share a buffer: what one gathers the other reduces, with no copy between them.
+TEST(EquivalencePlans, ShareABuffer) {
+  for (const char *algorithm : {"direct", "ring"}) {
+    GraphText first({{"x", 3}}), second({{"x", 3}});
+    first.algorithm = second.algorithm = algorithm;
+    first.result(first.allGather(first.argument({5, 301}, "f32"), 0, 14, {"x"}));
+    Tensor a = second.argument({14, 301}, "f32"), b = second.argument({14, 301}, "f32");
+    second.result(second.allReduce(a, sumF32, {"x"}));
+    second.result(second.elementwise("add", a, b));
+    for (const char *transport : {"shm", "tcp"})
+      EXPECT_EQ(checkChain(first, second, transport), "") << algorithm << " over " << transport;
+    EXPECT_EQ(checkChain(first, second, "shm", {.cpp = true}), "") << algorithm;
+  }
+}
+
 // What is not there says so.
 TEST(EquivalenceRefusal, SaysWhy) {
   auto graph = [](const std::string &grid, const std::string &body) {
@@ -387,7 +466,15 @@ TEST(EquivalenceRefusal, SaysWhy) {
 } else {
   scf.yield %a : tensor<12xf32>
 })"),
-       "stands under scf.if"},
+       "buffer of type 'i1', expected a memref"},
+      {graph(two, R"(%n = arith.index_castui %p : i1 to index
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+  ncclx.barrier over @g["x"]
+}
+  %r = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>)"),
+       "stands under scf.for"},
       {graph("\"x\" = 65",
              R"(%r = ncclx.permute %a shift 1 over @g["x"] : tensor<12xf32> -> tensor<12xf32>)"),
        "runs on 65 ranks, but the topology"},

@@ -56,6 +56,41 @@ Tensor GraphText::argument(Shape shape, const std::string &element, bool mayChan
   arguments.push_back(t.name + ": " + t.type() +
                       (mayChange ? " {bufferization.writable = true}" : ""));
   writable.push_back(mayChange);
+  uniform.push_back(false);
+  return t;
+}
+
+Tensor GraphText::uniformArgument(Shape shape, const std::string &element) {
+  Tensor t = argument(std::move(shape), element);
+  arguments.back() += " {ncclx.uniform}";
+  uniform.back() = true;
+  return t;
+}
+
+std::string GraphText::condition(const Tensor &flags, int64_t i) {
+  std::string index = fresh(), flag = fresh(), zero = fresh(), isSet = fresh();
+  line(index + " = arith.constant " + std::to_string(i) + " : index");
+  line(flag + " = tensor.extract " + flags.name + "[" + index + "] : " + flags.type());
+  line(zero + " = arith.constant 0 : " + flags.element);
+  line(isSet + " = arith.cmpi sgt, " + flag + ", " + zero + " : " + flags.element);
+  return isSet;
+}
+
+Tensor GraphText::branch(const std::string &condition, const std::function<Tensor()> &then,
+                         const std::function<Tensor()> &otherwise) {
+  std::string before = std::move(body);
+  auto region = [&](const std::function<Tensor()> &write) {
+    body.clear();
+    Tensor t = write();
+    line("scf.yield " + t.name + " : " + t.type());
+    return std::pair(t, std::move(body));
+  };
+  auto [t, taken] = region(then);
+  auto [other, left] = region(otherwise);
+  body = std::move(before);
+  t.name = fresh();
+  line(t.name + " = scf.if " + condition + " -> " + t.type() + " {\n" + taken + "  } else {\n" +
+       left + "  }");
   return t;
 }
 

@@ -3,6 +3,7 @@
 #define NCCLX_TEST_UNIT_EQUIVALENCE_GRAPHTEXT_H
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,6 +48,8 @@ public:
   void addGrid(const std::string &name, Grid grid) { grids[name] = std::move(grid); }
 
   Tensor argument(Shape shape, const std::string &element, bool mayChange = false);
+  /// The same on all ranks.
+  Tensor uniformArgument(Shape shape, const std::string &element);
   Tensor empty(Shape shape, const std::string &element);
 
   // How the collectives that follow are written.
@@ -92,6 +95,11 @@ public:
   Tensor matmul(const Tensor &a, const Tensor &b);
   Tensor slice(const Tensor &in, int64_t dim, int64_t begin, int64_t size);
   Tensor insert(const Tensor &in, const Tensor &whole, int64_t dim, int64_t begin);
+  /// "%c": whether number i of `flags`, in one dimension, is above 0.
+  std::string condition(const Tensor &flags, int64_t i);
+  /// scf.if: what one of the two gives, of one type.
+  Tensor branch(const std::string &condition, const std::function<Tensor()> &then,
+                const std::function<Tensor()> &otherwise);
   /// Any other op: `words` behind "%name = ".
   Tensor op(const std::string &words, Shape shape, const std::string &element);
 
@@ -107,11 +115,12 @@ public:
   const std::vector<Tensor> &outputs() const { return results; }
   /// May the argument's buffer be changed?
   bool isWritable(int64_t argument) const { return writable[argument]; }
+  bool isUniform(int64_t argument) const { return uniform[argument]; }
 
 private:
   std::map<std::string, Grid> grids;
   std::vector<std::string> arguments;
-  std::vector<bool> writable; ///< by argument
+  std::vector<bool> writable, uniform; ///< by argument
   std::vector<Tensor> results;
   std::string body, others;
   int64_t names = 0;

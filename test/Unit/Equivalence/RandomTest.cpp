@@ -14,6 +14,7 @@ public:
   explicit Generator(uint64_t seed) : random(seed), g(makeGrid()) {
     for (int i = 0; i < 3; ++i)
       values.push_back(g.argument({size(), size()}, element()));
+    flags = g.uniformArgument({3}, "i32");
     for (int64_t left = 6 + below(8); left > 0; --left)
       step();
     while (!futures.empty())
@@ -30,6 +31,7 @@ private:
   Axes names;
   GraphText g;
   std::vector<Tensor> values, futures;
+  Tensor flags; ///< what conditions depend on
 
   int64_t below(int64_t n) { return random() % n; }
   template <typename T> const T &any(const std::vector<T> &from) {
@@ -138,6 +140,8 @@ private:
     }
     if (below(12) == 0)
       g.barrier(group());
+    if (below(10) == 0)
+      return values.push_back(choose(a, 0));
     if (computes(a.element) && below(3) == 0)
       return compute(a);
     if (below(8) == 0)
@@ -212,6 +216,30 @@ private:
     }
   }
 
+  /// A tensor like `a`, made in one of two ways, some of which have branches of their own.
+  Tensor choose(const Tensor &a, int depth) {
+    auto way = [&] {
+      return below(4) == 0 ? a : depth == 0 && below(3) == 0 ? choose(a, 1) : alike(a);
+    };
+    return g.branch(g.condition(flags, below(flags.count())), way, way);
+  }
+
+  Tensor alike(const Tensor &a) {
+    Axes axes = group();
+    g.algorithm = "";
+    switch (below(4)) {
+    case 0:
+      return g.allReduce(a, reduction(a.element, ""), axes);
+    case 1:
+      return g.permute(a, "shift " + std::to_string(below(4)), axes);
+    case 2:
+      return g.broadcast(a, below(smallest(axes, g.groupSize(axes))), axes);
+    default: // started here and awaited here
+      g.async = true;
+      return g.await(g.reduce(a, 0, reduction(a.element, ""), axes));
+    }
+  }
+
   enum Kind {
     AllGather,
     ReduceScatter,
@@ -223,6 +251,7 @@ private:
     Gather,
     Scatter,
     AllToAllV,
+    AllToAllSized,
     numKinds
   };
   static bool gathers(int64_t kind) { return kind == AllGather || kind == Gather; }
@@ -236,7 +265,7 @@ private:
     bool rooted = kind >= Broadcast && kind <= Scatter;
     if (rooted)
       able.push_back("binomial");
-    else if (oneAxis && kind != AllToAllV)
+    else if (oneAxis && kind < AllToAllV)
       able.push_back("ring");
     if (oneAxis && kind <= AllToAll)
       able.push_back("bruck");
@@ -248,12 +277,12 @@ private:
     int64_t n = g.groupSize(axes), dim = below(2), kind = below(numKinds);
     bool isListed = !axes.groups.empty();
     int64_t least = smallest(axes, n); // members that every group has
-    if (isListed && (kind == AllToAllV || (scatters(kind) && a.shape[dim] % n) ||
+    if (isListed && (kind >= AllToAllV || (scatters(kind) && a.shape[dim] % n) ||
                      (least != n && (gathers(kind) || scatters(kind) || kind == AllToAll))))
       kind = AllReduce;
-    if (kind == AllToAll && a.shape[dim] % n)
+    if ((kind == AllToAll || kind == AllToAllSized) && a.shape[dim] % n)
       kind = AllReduce;
-    if (kind == AllToAllV && axes.size() > 1)
+    if (kind >= AllToAllV && axes.size() > 1)
       kind = Broadcast;
     if ((gathers(kind) || kind == AllToAll) && a.count() * n > 5000)
       kind = isListed ? AllReduce : ReduceScatter;
@@ -306,6 +335,9 @@ private:
       break;
     case AllToAllV:
       t = g.allToAllV(a, dim, counts, axes);
+      break;
+    case AllToAllSized:
+      t = g.allToAllSized(a, dim, g.sizes(n, a.shape[dim] / n, below(2) ? "i32" : "i64"), axes);
       break;
     case Broadcast:
       t = g.broadcast(a, root, axes);

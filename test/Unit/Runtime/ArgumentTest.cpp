@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <gtest/gtest.h>
+#include <utility>
 
 using namespace harness;
 using ncclxrt::LaunchedRank;
@@ -78,6 +79,12 @@ const std::vector<Bad> &bads() {
        "a size of 2 bytes, expected 4 or 8"},
       {[](int64_t e) { return ncclxrt_count(0, e, 1, ce, 0, 0, 8, -1); }, ncclxrtInvalidArgument,
        "the size at byte 0 of window 'in' is 0, expected 0 to -1"},
+      {[](int64_t e) { return ncclxrt_choose(0, e, 1, ce, 2, 1); }, ncclxrtInvalidArgument,
+       "the choice: there is no window 2"},
+      {[](int64_t e) { return ncclxrt_choose(0, e, 1, ce, 0, 0); }, ncclxrtInvalidArgument,
+       "the choice in window 'in' is 0, expected 0 to -1"},
+      {[](int64_t e) { return ncclxrt_choose(ncclxrt_choose(0, e, 1, ce, 0, 1), e, 1, ce, 0, 1); },
+       ncclxrtInvalidUsage, "a second choice in one run"},
       {[](int64_t e) { return ncclxrt_flush(0, e, 99, ce); }, ncclxrtInvalidArgument,
        "there is no op 99, the plan has 8"},
       {[](int64_t e) { return ncclxrt_complete(0, e, 1, 3); }, ncclxrtInvalidArgument,
@@ -157,6 +164,8 @@ TEST(Arguments, AStatusPassesThrough) {
   EXPECT_EQ(ncclxrt_flush(0, 0, 0, 0), ncclxrtInvalidUsage); // no program runs
   EXPECT_EQ(ncclxrt_rank(0), -1);
   EXPECT_EQ(ncclxrt_address(0, 0), 0);
+  EXPECT_EQ(ncclxrt_choose(5, 0, 0, 0, 0, 2), 5);
+  EXPECT_EQ(ncclxrt_branch(0), -1);
 }
 
 TEST(Arguments, OverTcpWhatNeedsAPeersMemoryIsRefused) {
@@ -280,6 +289,42 @@ TEST(Prepare, DifferentPlansAreAnErrorThatNamesWho) {
       me.run([](int64_t exec) { return put(exec, good1, good0); });
     });
   }
+}
+
+TEST(Prepare, WhatCannotBeSharedIsAnError) {
+  Job job;
+  job.nranks = 2;
+  each(job, [](Rank &me) {
+    PlanSpec spec = smallSpec();
+    spec.windows.push_back({"scratch", 64, 1, ncclxrtRoleScratch});
+    me.prepare(spec);
+    ncclxrtPlan_t first = std::exchange(me.plan, nullptr);
+    auto expect = [&](std::vector<ncclxrtSharing_t> sharing, ncclxrtResult_t code,
+                      const std::string &message) {
+      spec.sharing = std::move(sharing);
+      ncclxrtResult_t result = me.tryPrepare(spec);
+      check(result == code && me.error().find(message) != std::string::npos,
+            std::string(ncclxrtResultString(result)) + ": " + me.error());
+    };
+    const auto wrong = ncclxrtInvalidArgument;
+    expect({{0, nullptr, 0}}, wrong, "which is none of this communicator");
+    expect({{0, first, 3}}, wrong, "window 0: is to be window 3 of plan 'test', which has 3");
+    expect({{3, first, 0}}, wrong, "shares window 3, but has 3");
+    expect({{0, first, 0}, {0, first, 0}}, wrong, "window 0: is shared twice");
+    expect({{2, first, 0}}, wrong, "window 'scratch' has role 0 and 1 generations");
+    expect({{0, first, 1}}, wrong, "window 'out' has role 2 and 2 generations");
+    spec.windows[0].bytes = 65;
+    expect({{0, first, 0}}, wrong, "has 65 bytes, but is to be window 'in' of plan 'test', which");
+    spec.windows[0].bytes = 64;
+    if (me.rank == 1)
+      expect({}, ncclxrtPlanMismatch, "rank 1 has window 'out'");
+    else
+      expect({{0, first, 0}}, ncclxrtPlanMismatch, "window 'in' in window 0 of plan number 0");
+    spec.sharing = {{0, first, 0}};
+    me.prepare(spec); // the communicator is none the worse
+    me.destroyPlan();
+    me.plan = first;
+  });
 }
 
 TEST(Calls, RefuseNullsAndWrongTimes) {

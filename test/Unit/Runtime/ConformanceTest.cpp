@@ -9,6 +9,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <utility>
 
 using namespace harness;
 
@@ -168,6 +169,103 @@ TEST_P(Conformance, SizesAreReadWhereTheyStand) {
         return s;
       });
       check(found[0] == wide && found[1] == narrow && found[2] == 5, "run " + std::to_string(run));
+    }
+  });
+}
+
+// What one plan leaves the other starts from, in turn and without a barrier; whichever is destroyed
+// first, the memory lives on.
+TEST_P(Conformance, TwoPlansShareABuffer) {
+  each(job(), [&](Rank &me) {
+    const int64_t n = me.nranks, next = (me.rank + 1) % n, previous = (me.rank + n - 1) % n;
+    const int64_t bytes = 5000; // not a page, and not at the start of one
+    auto move = [&](int64_t exec, int64_t from, int64_t to) {
+      int64_t number = ncclxrt_run(exec) + 1;
+      int32_t s = ncclxrt_signal(0, exec, 0, host, 0, previous, 0); // it may write here
+      s = ncclxrt_wait(s, exec, 1, host, 0, 0, 1, number);
+      s = copy(s, exec, 2, ce, whole(to, next, 0, bytes), whole(from, -1, 0, bytes), 1, next, 0);
+      return ncclxrt_wait(s, exec, 3, host, 1, 0, 1, number);
+    };
+    for (bool firstGoesFirst : {true, false}) {
+      PlanSpec spec;
+      spec.windows = {{"small", 100, 1, ncclxrtRoleScratch},
+                      {"in", bytes, 1, ncclxrtRoleInput},
+                      {"out", bytes, 1, ncclxrtRoleOutput}};
+      spec.slots = {{"ready", 1, 1, 1}, {"landed", 1, 1, 1}};
+      me.prepare(spec);
+      ncclxrtPlan_t first = std::exchange(me.plan, nullptr);
+      spec.windows = {{"in", bytes, 1, ncclxrtRoleInput},
+                      {"between", 70, 3, ncclxrtRoleScratch},
+                      {"none", 0, 1, ncclxrtRoleScratch},
+                      {"out", bytes, 1, ncclxrtRoleOutput}};
+      spec.sharing = {{0, first, 2}};
+      me.prepare(spec);
+      ncclxrtPlan_t second = std::exchange(me.plan, first);
+      std::byte *in = me.buffer(1), *middle = me.buffer(2);
+      me.plan = second;
+      std::byte *seen = me.buffer(0), *out = me.buffer(3);
+      auto isFrom = [&](const std::byte *data, int64_t rank, int64_t run) {
+        for (int64_t i = 0; i < bytes; ++i)
+          if (uint8_t(data[i]) != pattern(rank, run, i))
+            return false;
+        return true;
+      };
+      auto run = [&](bool isFirst) {
+        me.plan = isFirst ? first : second;
+        me.run([&](int64_t exec) { return isFirst ? move(exec, 1, 2) : move(exec, 0, 3); });
+      };
+      int64_t before = (previous + n - 1) % n;
+      for (int64_t round = 0; round < 6; ++round) {
+        for (int64_t i = 0; i < bytes; ++i)
+          in[i] = std::byte(pattern(me.rank, round, i));
+        run(true);
+        check(isFrom(middle, previous, round) && isFrom(seen, previous, round), "of the first");
+        for (int64_t again = 0; again <= round % 2; ++again)
+          run(false);
+        check(isFrom(out, before, round), "of the second");
+      }
+      me.plan = firstGoesFirst ? first : second;
+      me.destroyPlan();
+      std::byte *from = firstGoesFirst ? seen : in;
+      for (int64_t i = 0; i < bytes; ++i)
+        from[i] = std::byte(pattern(me.rank, 9, i));
+      run(!firstGoesFirst);
+      check(isFrom(firstGoesFirst ? out : middle, previous, 9), "of the one that is left");
+      me.destroyPlan();
+    }
+  });
+}
+
+// Each branch counts its own runs, in slots and generations that no other uses.
+TEST_P(Conformance, ABranchCountsItsOwnRuns) {
+  each(job(), [&](Rank &me) {
+    const int64_t n = me.nranks, next = (me.rank + 1) % n, previous = (me.rank + n - 1) % n;
+    PlanSpec spec; // of branch b: scratch 2 + b, slots b
+    spec.windows = {{"choice", 8, 1, ncclxrtRoleInput},
+                    {"in", 8, 1, ncclxrtRoleInput},
+                    {"first", 8, 2, ncclxrtRoleScratch},
+                    {"second", 8, 3, ncclxrtRoleScratch},
+                    {"nothing", 0, 2, ncclxrtRoleScratch}};
+    spec.slots = {{"first", 1, 1, 1}, {"second", 1, 2, 1}};
+    me.prepare(spec);
+    int64_t runs[2] = {}, generations[2] = {2, 3}, perSlot[2] = {1, 2};
+    int64_t run = 0;
+    for (int64_t branch : {0, 1, 1, 0, 0, 0, 1, 0, 1, 1}) {
+      int64_t mine = me.rank * 100 + run, number = runs[branch]++;
+      memcpy(me.buffer(0), &branch, 8);
+      memcpy(me.buffer(1), &mine, 8);
+      me.run([&](int64_t exec) {
+        check(ncclxrt_branch(exec) == -1 && ncclxrt_run(exec) == run, "before the choice");
+        int32_t s = ncclxrt_choose(0, exec, 0, host, 0, 2);
+        check(ncclxrt_branch(exec) == branch && ncclxrt_run(exec) == number, "behind the choice");
+        s = copy(s, exec, 1, ce, whole(2 + branch, next, 0, 8), whole(1, -1, 0, 8), branch, next,
+                 0);
+        return ncclxrt_wait(s, exec, 2, ce, branch, 0, 1, number / perSlot[branch] + 1);
+      });
+      int64_t found;
+      memcpy(&found, me.buffer(size_t(2 + branch), int(number % generations[branch])), 8);
+      check(found == previous * 100 + run, "run " + std::to_string(run));
+      ++run;
     }
   });
 }

@@ -76,6 +76,8 @@ ncclxrtResult_t Rank::tryPrepare(const PlanSpec &spec) {
   desc.trace_capacity = spec.trace;
   desc.sizes = spec.sizes.data();
   desc.num_sizes = spec.sizes.size();
+  desc.sharing = spec.sharing.data();
+  desc.num_sharing = spec.sharing.size();
   return ncclxrtPlanPrepare(comm, &desc, &plan);
 }
 

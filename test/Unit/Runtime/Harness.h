@@ -23,6 +23,7 @@ struct PlanSpec {
   std::vector<ncclxrtWindowDesc_t> windows;
   std::vector<ncclxrtSlotsDesc_t> slots;
   std::vector<ncclxrtSizeDesc_t> sizes;
+  std::vector<ncclxrtSharing_t> sharing;
   int numOps = 8;
   size_t trace = 0;
 };

@@ -92,6 +92,37 @@ TEST(Named, AHostErrorMidScheduleEndsTheJob) {
   }
 }
 
+// Ranks that are about to take different branches, or one that is elsewhere, would wait for ever.
+TEST(Named, RanksThatChooseDifferentlyEndTheJob) {
+  for (const char *transport : transports)
+    for (bool elsewhere : {false, true}) {
+      Job job;
+      job.transport = transport;
+      job.nranks = 3;
+      expectOk(run(job, [&](const LaunchedRank &launched) {
+        Rank me(launched.config());
+        PlanSpec spec = barrierSpec(3);
+        spec.windows = {{"choice", 8, 1, ncclxrtRoleInput}};
+        me.prepare(spec);
+        if (elsewhere && me.rank == 2) {
+          check(me.tryPrepare(spec) != ncclxrtSuccess, "prepare");
+        } else {
+          int64_t branch = me.rank == 2;
+          memcpy(me.buffer(0), &branch, 8);
+          check(me.tryRun([&](int64_t exec) {
+            int32_t s = ncclxrt_choose(0, exec, 3, host, 0, 2);
+            check(s && ncclxrt_branch(exec) == -1, "a branch is chosen");
+            return s;
+          }) != ncclxrtSuccess,
+                "run");
+        }
+        check(me.error().find(elsewhere ? "rank 2" : "rank 0 chooses branch 0, rank 2 branch 1") !=
+                  std::string::npos,
+              me.error());
+      }));
+    }
+}
+
 // A size that one rank reads above the maximum is the error of all, who would wait for ever.
 TEST(Named, ASizeOutOfRangeEndsTheJob) {
   for (const char *transport : transports)

@@ -2,6 +2,7 @@
 #ifndef NCCLX_HOST_HOSTPLAN_H
 #define NCCLX_HOST_HOSTPLAN_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "ncclx/CTran/CTran.h"
 #include "llvm/ADT/SmallVector.h"
@@ -77,6 +78,13 @@ enum class HostTarget {
 /// time, lane indices that are not constants).
 FailureOr<HostPlan> lowerToHost(ctran::ProgramOp program, ModuleOp target,
                                 HostTarget of = HostTarget::Host);
+
+/// The same of a graph with branches (SPEC.md), as one function `name`: it calls the kernel
+/// `chooser`, which takes all inputs and leaves the number of a branch, agrees on that with the
+/// other ranks, and plays that program. Inputs and outputs are those of all branches. An op and its
+/// collective are named "branch/name".
+FailureOr<HostPlan> lowerToHost(StringRef name, func::FuncOp chooser,
+                                ArrayRef<ctran::ProgramOp> branches, ModuleOp target);
 
 } // namespace mlir::ncclx
 #endif // NCCLX_HOST_HOSTPLAN_H

@@ -183,4 +183,35 @@ def UnrollCommunication : Pass<"ncclx-unroll-communication", "ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def SplitBranches : Pass<"ncclx-split-branches", "ModuleOp"> {
+  let summary = "Make one straight function of each way through the branches that communicate";
+  let description = [{
+    A schedule is a straight line of collectives, so a function in which some stand under `scf.if` or
+    `scf.index_switch` becomes several: one for each way through these branches, in which they are gone, and
+    one that computes, from the uniform values that the conditions depend on, the number of the way to take
+    (SPEC.md, branches). A condition that decides several branches is decided once. Branches in a loop that
+    stays are left, and the lowering refuses them.
+
+    Before:
+    ```mlir
+    func.func @f(%a: tensor<4xf32>, %flag: i1 {ncclx.uniform}) -> tensor<4xf32> {
+      %r = scf.if %flag -> tensor<4xf32> { %s = ncclx.all_reduce %a ... yield %s } else { yield %a }
+      return %r
+    }
+    ```
+    After:
+    ```mlir
+    func.func @f.0(%a, %flag) { %s = ncclx.all_reduce %a ... return %s }
+    func.func @f.1(%a, %flag) { return %a }
+    func.func @f.choose(%a, %flag) -> tensor<i64> attributes {ncclx.branches = [@f.0, @f.1]}
+    ```
+  }];
+  let options = [
+    Option<"maxBranches", "max-branches", "int64_t", "64",
+           "Functions with more ways through them are refused: each is a schedule of its own">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // NCCLX_TRANSFORMS_PASSES_TD

@@ -5,6 +5,7 @@
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
+#include "ncclx/NCCLX/Branches.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Topology/IO.h"
@@ -42,9 +43,11 @@ struct Started {
 
 class Converter {
 public:
-  Converter(func::FuncOp function, bool loadStore, bool oneKernel, topology::TreePacker *trees)
+  /// `grid` is that of the program, or nothing: then its collectives say.
+  Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
+            topology::TreePacker *trees)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        trees(trees) {}
+        trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -105,18 +108,20 @@ LogicalResult Converter::check() {
   if (nested)
     return nested->emitOpError("stands under ")
            << nested->getParentOp()->getName()
-           << "; loops with constant bounds are unrolled before this pass, and other control flow "
-              "around collectives is not lowered yet";
+           << "; loops with constant bounds are unrolled and branches split before this pass, and "
+              "other control flow around collectives is not lowered";
   for (Operation &op : function.getBody().front()) {
     auto isTensor = [](Type type) { return isa<TensorType>(type); };
     if (isCommunication(&op) && (llvm::any_of(op.getOperandTypes(), isTensor) ||
                                  llvm::any_of(op.getResultTypes(), isTensor)))
       return op.emitOpError("works on tensors; run ncclx-bufferize first");
   }
-  FailureOr<ProgramGrid> found = ProgramGrid::of(function);
-  if (failed(found))
-    return failure();
-  grid = std::move(*found);
+  if (!grid) {
+    FailureOr<ProgramGrid> found = ProgramGrid::of(function);
+    if (failed(found))
+      return failure();
+    grid = std::move(*found);
+  }
   // Kernels read globals behind the back of windows, which is in order for constants alone.
   WalkResult globals = function.walk([](memref::GetGlobalOp op) {
     auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr());
@@ -712,17 +717,58 @@ LogicalResult Converter::run() {
   return success();
 }
 
+bool communicates(func::FuncOp function) {
+  return function
+      .walk([](Operation *op) {
+        return isCommunication(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The branches of `chooser` in which nothing is communicated are programs, too, on the ranks of
+/// the others.
+LogicalResult addQuietBranches(func::FuncOp chooser, SmallVectorImpl<func::FuncOp> &functions,
+                               DenseMap<Operation *, ProgramGrid> &grids) {
+  SmallVector<func::FuncOp> quiet;
+  std::optional<ProgramGrid> grid;
+  for (auto name :
+       chooser->getAttrOfType<ArrayAttr>(branchesAttrName).getAsRange<SymbolRefAttr>()) {
+    auto branch = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(chooser, name);
+    if (!branch)
+      return chooser.emitOpError("has a branch ") << name << ", which is no function";
+    if (!communicates(branch)) {
+      quiet.push_back(branch);
+      continue;
+    }
+    FailureOr<ProgramGrid> found = ProgramGrid::of(branch);
+    if (failed(found))
+      return failure();
+    if (grid && grid->numRanks() != found->numRanks())
+      return branch.emitOpError("runs on ")
+             << found->numRanks() << " ranks, but another branch on " << grid->numRanks();
+    grid = *found;
+  }
+  for (func::FuncOp branch : quiet) {
+    if (!grid)
+      return chooser.emitOpError("has branches of which none communicates");
+    functions.push_back(branch);
+    grids.try_emplace(branch, *grid);
+  }
+  return success();
+}
+
 struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXToCTran> {
   using Base::Base;
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      bool communicates = false;
-      function.walk([&](Operation *op) { communicates |= isCommunication(op); });
-      if (communicates)
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (communicates(function))
         functions.push_back(function);
-    }
+    DenseMap<Operation *, ProgramGrid> grids;
+    for (auto chooser : getOperation().getOps<func::FuncOp>())
+      if (chooser->hasAttr(branchesAttrName) && failed(addQuietBranches(chooser, functions, grids)))
+        return signalPassFailure();
     // Trees need a topology, and nothing else does.
     topology::ReadResult read;
     std::optional<topology::TreePacker> own;
@@ -738,9 +784,14 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       }
       own.emplace(*read.topology, topology::Rate::payload);
     }
-    for (func::FuncOp function : functions)
-      if (failed(Converter(function, loadStore, oneKernel, own ? &*own : trees).run()))
+    for (func::FuncOp function : functions) {
+      auto known = grids.find(function);
+      std::optional<ProgramGrid> grid;
+      if (known != grids.end())
+        grid = known->second;
+      if (failed(Converter(function, grid, loadStore, oneKernel, own ? &*own : trees).run()))
         return signalPassFailure();
+    }
   }
 
   topology::TreePacker *trees = nullptr;

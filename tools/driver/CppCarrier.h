@@ -14,8 +14,7 @@ struct CppOptions {
 };
 
 /// Lowers a proved compilation for the host and writes NAME.h, NAME.cpp, NAME.o (its kernels) and
-/// NAME.json (the manifest, schema in tools/ncclx-compile/README.md). Equal inputs give equal
-/// bytes.
+/// NAME.json (the manifest). Equal inputs give equal bytes.
 LogicalResult writeCpp(Compilation &compilation, const CppOptions &options);
 
 /// The program of files that writeCpp wrote, compiled by `compiler` and loaded into this process.

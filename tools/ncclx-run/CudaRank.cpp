@@ -381,8 +381,6 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   ExecuteOptions options = given;
   if (!share(plan, options))
     return false;
-  // Streams that wait need queues of their own.
-  constexpr int64_t queues = 30;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
   int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
   World world{plan,
@@ -391,7 +389,7 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
               cuda,
               options,
               int32_t(gpus),
-              streams > queues,
+              streams > ncclxrtCudaQueues,
               (options.nccl ? 1 + Nccl::modes : 1) * (options.graphRuns ? 2 : 1),
               Hall(int32_t(plan.ranks)),
               {},

@@ -38,6 +38,9 @@ public:
   /// Zeros, when it returns.
   Status clear(Address at, size_t bytes);
   Status copy(Stream stream, void *to, const void *from, size_t bytes);
+  /// `at` starts `bytes` of one allocation of the rank's GPU, which begins at `base`.
+  Status isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base) const;
+  Status isOwnStream(Stream stream) const;
   Status synchronize(Stream stream) {
     return call(driver->synchronize(stream), "cuStreamSynchronize");
   }

@@ -53,6 +53,53 @@ ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream) {
   return plan->comm.remember(plan->plan->run(static_cast<cuda::Stream>(stream)));
 }
 
+/// Before a run `in` leads from the caller's memory to the plan's, after it `out` leads back.
+static Status move(cuda::Comm &comm, cuda::Runnable &plan, cuda::Stream stream,
+                   const ncclxrtCudaBuffer_t *buffers, size_t count, void *const *memory,
+                   bool before) {
+  for (size_t i = 0; memory && i < count; ++i) {
+    void *own = nullptr, *given = memory[i];
+    size_t bytes = 0;
+    if (Status s = plan.buffer(buffers[i].window, 0, &own, &bytes); !s.ok())
+      return s;
+    if (!given || given == own || !bytes)
+      continue;
+    cuda::Address base;
+    if (before)
+      if (Status s = comm.isOwnMemory(reinterpret_cast<cuda::Address>(given), bytes,
+                                      fmt::format("the memory given for buffer {}", i), base);
+          !s.ok())
+        return s;
+    Status done;
+    if (before && buffers[i].in)
+      done = comm.copy(stream, own, given, bytes);
+    if (!before && buffers[i].out)
+      done = comm.copy(stream, given, own, bytes);
+    if (!done.ok())
+      return done;
+  }
+  return {};
+}
+
+ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *on,
+                                      const ncclxrtCudaBuffer_t *buffers, size_t count,
+                                      void *const *memory) {
+  if (!plan || (count && !buffers))
+    return ncclxrtInvalidArgument;
+  cuda::Comm &comm = plan->comm;
+  auto stream = static_cast<cuda::Stream>(on);
+  Status s = comm.enter();
+  if (s.ok())
+    s = comm.isOwnStream(stream);
+  if (s.ok())
+    s = move(comm, *plan->plan, stream, buffers, count, memory, true);
+  if (s.ok())
+    s = plan->plan->run(stream);
+  if (s.ok())
+    s = move(comm, *plan->plan, stream, buffers, count, memory, false);
+  return comm.remember(s);
+}
+
 ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan) {
   return plan ? plan->comm.remember(plan->plan->drain()) : ncclxrtInvalidArgument;
 }

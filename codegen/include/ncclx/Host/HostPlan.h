@@ -34,6 +34,12 @@ struct HostPlan {
   struct Op {
     std::string name, location, collective;
   };
+  /// What a reduction does, in the numbers of ncclxrt/abi.h.
+  struct Reduction {
+    int64_t kind, dtype, acc;
+    bool scaled, divided;
+    bool operator==(const Reduction &) const = default;
+  };
   std::string name;  ///< of the program and of the lowered function
   uint64_t hash = 0; ///< of the program's text and of the kernels it calls
   int64_t ranks = 0;
@@ -41,6 +47,7 @@ struct HostPlan {
   SmallVector<Slots> slots;
   SmallVector<Lane> lanes;
   SmallVector<Op> ops;
+  SmallVector<Reduction> reductions; ///< each once, in the order of the text
   SmallVector<std::string> kernels; ///< functions that the host code calls with addresses
 
   /// Positions in `windows` of what the caller passes as inputs, those changed in place among them;

@@ -86,11 +86,14 @@ llvm::Expected<std::unique_ptr<LoadedCpp>> LoadedCpp::create(const CppOptions &o
   loaded->library = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!loaded->library)
     return error(llvm::Twine("cannot load ") + library + ": " + dlerror());
-  loaded->entry = reinterpret_cast<ncclxrtProgram_t>(
-      dlsym(loaded->library, (options.name + "_program").c_str()));
-  if (!loaded->entry)
-    return error(llvm::Twine("no program in ") + library + ": " + dlerror());
+  loaded->name = options.name;
+  if (!loaded->find("describe"))
+    return error(llvm::Twine("no schedule in ") + library + ": " + dlerror());
   return loaded;
+}
+
+void *LoadedCpp::find(StringRef what) const {
+  return dlsym(library, (name + "_" + what.str()).c_str());
 }
 
 LoadedCpp::~LoadedCpp() {

@@ -161,8 +161,9 @@ int main(int argc, char **argv) {
   if (cuda) {
     gpu.directory = directory, gpu.name = name;
     gpu.nvrtc = cudaNvrtc, gpu.headers = cudaHeaders, gpu.ptxas = ptxas;
+    CudaProgram program;
     std::vector<StringRef> files;
-    if (failed(writeCuda(compilation, gpu, files)))
+    if (failed(writeCuda(compilation, gpu, program, files)))
       return finish(BadInput, "no code can be written to " + directory);
     return finish(Good, "proved; wrote " + name + llvm::join(files, ", ") + " to " + directory);
   }

@@ -26,6 +26,7 @@ struct CudaProgram {
   std::string ptx; ///< empty without kernels
   std::vector<ComputeKernel> kernels;
   std::optional<CudaKernel> whole; ///< the program is one kernel, and there is nothing else
+  void *describe = nullptr;        ///< NAME_describe of CudaCarrier.h, which then tells all of this
 
   /// Lowers a proved compilation for streams.
   LogicalResult lower(Compilation &compilation, int32_t architecture);

@@ -76,6 +76,8 @@ struct KernelDescription {
     description.cache = orNull(world.cuda.cache);
     description.nvrtc = orNull(world.cuda.nvrtc);
     description.headers = orNull(world.cuda.headers);
+    if (void *describe = world.program.describe)
+      description = reinterpret_cast<ncclxrtCudaKernelPlanDesc_t (*)()>(describe)();
   }
 };
 
@@ -97,10 +99,12 @@ struct CudaDescription {
     description.module = orNull(world.program.ptx);
     description.kernels = kernels.data();
     description.num_kernels = kernels.size();
-    description.one_stream = world.oneStream;
     description.cache = orNull(world.cuda.cache);
     description.nvrtc = orNull(world.cuda.nvrtc);
     description.headers = orNull(world.cuda.headers);
+    if (void *describe = world.program.describe)
+      description = reinterpret_cast<ncclxrtCudaPlanDesc_t (*)()>(describe)();
+    description.one_stream = world.oneStream;
   }
 };
 } // namespace

@@ -89,7 +89,7 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const ch
  * Any time. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaQuery(ncclxrtCudaComm_t comm);
 
-/** The sentence of the first error; with NULL that of this thread's last failed ncclxrtCudaInit.
+/** The sentence of the first error, or of the last call that was refused and did nothing; with NULL that of this thread's last failed ncclxrtCudaInit.
  *  Belongs to the calling thread until its next call. Any thread. */
 NCCLXRT_EXPORT const char *ncclxrtCudaLastError(ncclxrtCudaComm_t comm);
 
@@ -246,7 +246,8 @@ typedef struct ncclxrtCudaBuffer {
 /** ncclxrtCudaPlanRun on the caller's memory: `memory[i]`, of this rank's GPU, stands for
  * `buffers[i]`. Where it is NULL, or is the plan's own memory (ncclxrtCudaPlanBuffer), nothing is
  * copied; elsewhere the stream copies it in before the run and out of the plan's memory after it.
- * `memory` may be NULL. The stream must be of the rank's GPU. */
+ * `memory` may be NULL. What is not memory, or a stream, of the rank's GPU is refused: then nothing
+ * has been enqueued, and the communicator is as before. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *stream,
                                                      const ncclxrtCudaBuffer_t *buffers,
                                                      size_t num_buffers, void *const *memory);

@@ -403,7 +403,13 @@ ncclxrtResult_t Comm::remember(Status status) {
   return status.code();
 }
 
+ncclxrtResult_t Comm::refuse(const Status &status) {
+  std::lock_guard<std::mutex> hold(lock);
+  refusal = status.text();
+  return status.code();
+}
+
 std::string Comm::lastError() {
   std::lock_guard<std::mutex> hold(lock);
-  return failure.text();
+  return failure.ok() ? refusal : failure.text();
 }

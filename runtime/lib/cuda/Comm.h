@@ -54,6 +54,8 @@ public:
   /// What has failed so far, a wait of a kernel included.
   Status query();
   ncclxrtResult_t remember(Status status);
+  /// The same of a call that did nothing: the communicator has not failed.
+  ncclxrtResult_t refuse(const Status &status);
   std::string lastError();
 
   const Driver &cuda() const { return *driver; }
@@ -95,6 +97,7 @@ private:
   std::vector<std::pair<Address, size_t>> streamSlots;  // of 32 bits: place, count
   std::vector<std::pair<Address, size_t>> planCounters; // of 64 bits
   Status failure;
+  std::string refusal; ///< the last
   std::thread watchdog;
   std::atomic<bool> leaving{false};
   Stream releaseStream = nullptr;

@@ -53,32 +53,48 @@ ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream) {
   return plan->comm.remember(plan->plan->run(static_cast<cuda::Stream>(stream)));
 }
 
-/// Before a run `in` leads from the caller's memory to the plan's, after it `out` leads back.
+namespace {
+/// A buffer that is not the plan's own memory.
+struct Foreign {
+  const ncclxrtCudaBuffer_t &buffer;
+  size_t index, bytes;
+  void *given, *own;
+};
+} // namespace
+
+template <typename Act>
+static Status forEachForeign(cuda::Runnable &plan, const ncclxrtCudaBuffer_t *buffers, size_t count,
+                             void *const *memory, Act act) {
+  for (size_t i = 0; memory && i < count; ++i) {
+    Foreign at{buffers[i], i, 0, memory[i], nullptr};
+    if (Status s = plan.buffer(buffers[i].window, 0, &at.own, &at.bytes); !s.ok())
+      return s;
+    if (at.given && at.given != at.own && at.bytes)
+      if (Status s = act(at); !s.ok())
+        return s;
+  }
+  return {};
+}
+
+static Status check(cuda::Comm &comm, cuda::Runnable &plan, const ncclxrtCudaBuffer_t *buffers,
+                    size_t count, void *const *memory) {
+  return forEachForeign(plan, buffers, count, memory, [&](const Foreign &at) {
+    cuda::Address base;
+    return comm.isOwnMemory(reinterpret_cast<cuda::Address>(at.given), at.bytes,
+                            fmt::format("the memory given for buffer {}", at.index), base);
+  });
+}
+
+/// Before a run from the caller's memory to the plan's, after it back.
 static Status move(cuda::Comm &comm, cuda::Runnable &plan, cuda::Stream stream,
                    const ncclxrtCudaBuffer_t *buffers, size_t count, void *const *memory,
                    bool before) {
-  for (size_t i = 0; memory && i < count; ++i) {
-    void *own = nullptr, *given = memory[i];
-    size_t bytes = 0;
-    if (Status s = plan.buffer(buffers[i].window, 0, &own, &bytes); !s.ok())
-      return s;
-    if (!given || given == own || !bytes)
-      continue;
-    cuda::Address base;
-    if (before)
-      if (Status s = comm.isOwnMemory(reinterpret_cast<cuda::Address>(given), bytes,
-                                      fmt::format("the memory given for buffer {}", i), base);
-          !s.ok())
-        return s;
-    Status done;
-    if (before && buffers[i].in)
-      done = comm.copy(stream, own, given, bytes);
-    if (!before && buffers[i].out)
-      done = comm.copy(stream, given, own, bytes);
-    if (!done.ok())
-      return done;
-  }
-  return {};
+  return forEachForeign(plan, buffers, count, memory, [&](const Foreign &at) {
+    if (before ? !at.buffer.in : !at.buffer.out)
+      return Status();
+    return before ? comm.copy(stream, at.own, at.given, at.bytes)
+                  : comm.copy(stream, at.given, at.own, at.bytes);
+  });
 }
 
 ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *on,
@@ -92,7 +108,10 @@ ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *on,
   if (s.ok())
     s = comm.isOwnStream(stream);
   if (s.ok())
-    s = move(comm, *plan->plan, stream, buffers, count, memory, true);
+    s = check(comm, *plan->plan, buffers, count, memory);
+  if (!s.ok())
+    return comm.refuse(s); // nothing has been enqueued
+  s = move(comm, *plan->plan, stream, buffers, count, memory, true);
   if (s.ok())
     s = plan->plan->run(stream);
   if (s.ok())

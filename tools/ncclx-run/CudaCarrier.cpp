@@ -2,7 +2,6 @@
 #include "CudaCarrier.h"
 
 #include "Artefact.h"
-#include "CudaProgram.h"
 #include "ncclx/Cpp/CudaSource.h"
 #include "ncclx/Reference/ObjectCode.h"
 #include "ncclxrt/cuda.h"
@@ -164,11 +163,10 @@ static void describe(llvm::json::OStream &json, const HostPlan &plan, const Cuda
 }
 
 LogicalResult mlir::ncclx::writeCuda(Compilation &compilation, const CudaFileOptions &options,
-                                     std::vector<StringRef> &suffixes) {
+                                     CudaProgram &program, std::vector<StringRef> &suffixes) {
   auto error = [&](const llvm::Twine &text) {
     return emitError(compilation.scheduleModule().getLoc()) << text;
   };
-  CudaProgram program;
   // PTX of the oldest architecture serves all.
   int32_t oldest = 90;
   if (!options.architectures.empty())

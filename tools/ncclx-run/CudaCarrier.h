@@ -1,8 +1,8 @@
 //===- CudaCarrier.h - A schedule on GPUs as files ----------------------------*- C++ -*-===//
-#ifndef NCCLX_TOOLS_NCCLX_COMPILE_CUDACARRIER_H
-#define NCCLX_TOOLS_NCCLX_COMPILE_CUDACARRIER_H
+#ifndef NCCLX_TOOLS_NCCLX_RUN_CUDACARRIER_H
+#define NCCLX_TOOLS_NCCLX_RUN_CUDACARRIER_H
 
-#include "Driver.h"
+#include "CudaProgram.h"
 
 #include <optional>
 
@@ -21,9 +21,9 @@ struct CudaFileOptions {
 
 /// Lowers a proved compilation for GPUs and writes NAME.h, NAME.cpp, NAME.o (its compiled kernels),
 /// NAME.json (the manifest), and to be read NAME.cu and NAME.ptx (what was compiled). Equal inputs
-/// and compilers give equal bytes. `files` are the suffixes.
+/// and compilers give equal bytes. `program` is what it was lowered to, `files` are the suffixes.
 LogicalResult writeCuda(Compilation &compilation, const CudaFileOptions &options,
-                        std::vector<StringRef> &files);
+                        CudaProgram &program, std::vector<StringRef> &files);
 
 } // namespace mlir::ncclx
-#endif // NCCLX_TOOLS_NCCLX_COMPILE_CUDACARRIER_H
+#endif // NCCLX_TOOLS_NCCLX_RUN_CUDACARRIER_H

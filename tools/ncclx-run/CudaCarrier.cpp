@@ -39,7 +39,7 @@ static llvm::Expected<std::string> findPtxas(const CudaFileOptions &options) {
       llvm::sys::findProgramByName(options.ptxas.empty() ? "ptxas" : options.ptxas);
   if (!found && options.ptxas.empty())
     found = llvm::sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"});
-  if (!found)
+  if (!found || !llvm::sys::fs::can_execute(*found))
     return because(
         "its computation cannot be compiled: there is no " +
         (options.ptxas.empty() ? std::string("ptxas (of the CUDA toolkit)") : options.ptxas) +
@@ -69,7 +69,7 @@ static llvm::Expected<std::string> assemblePtx(const std::string &ptx, int32_t a
     if (!code)
       os << ptx;
   }
-  std::string said = code.message();
+  std::string said = code ? code.message() : "";
   int ended = -1;
   if (!code) {
     std::string target = "-arch=sm_" + std::to_string(architecture);

@@ -1,7 +1,5 @@
 //===- Abi.cpp - The C interface of the CUDA part -------------------------===//
 #include "Comm.h"
-#include "Compile.h"
-#include "Reductions.h"
 
 #include <cstring>
 #include <new>
@@ -15,6 +13,8 @@ struct ncclxrtCudaComm : cuda::Comm {
 cuda::Comm &cuda::commOf(ncclxrtCudaComm_t comm) { return *comm; }
 
 static thread_local std::string lastInitError, lastErrorText;
+
+void cuda::tellThread(const std::string &sentence) { lastInitError = sentence; }
 
 static ncclxrtResult_t refuse(const char *call) {
   lastInitError = std::string(call) + " was given no communicator or no place for its result";
@@ -184,46 +184,6 @@ ncclxrtResult_t ncclxrtCudaGraphDestroy(ncclxrtCudaGraph_t graph) {
     graph->comm.cuda().destroyGraphExec(graph->exec);
   delete graph;
   return ncclxrtSuccess;
-}
-
-const char *ncclxrtCudaImageKey(const char *text, int32_t architecture) {
-  thread_local std::string key;
-  key = cuda::imageKey(text ? text : "", architecture);
-  return key.c_str();
-}
-
-const char *ncclxrtCudaReductionSource(const ncclxrtCudaReduction_t *reductions, size_t count) {
-  thread_local std::string source;
-  cuda::Reductions found;
-  for (size_t r = 0; r < count; ++r) {
-    std::pair<int, int> reduction;
-    if (Status s = cuda::findReduction(reductions[r], reduction); !s.ok()) {
-      lastInitError = s.text();
-      return nullptr;
-    }
-    found.insert(reduction);
-  }
-  source = cuda::reductionSource(found);
-  return source.c_str();
-}
-
-ncclxrtResult_t ncclxrtCudaCompile(const char *source, int32_t architecture, const char *nvrtc,
-                                   const char *headers, const void **image, size_t *bytes) {
-  if (!source || !image || !bytes) {
-    lastInitError = "ncclxrtCudaCompile was given no source or no place for its result";
-    return ncclxrtInvalidArgument;
-  }
-  thread_local std::string made;
-  cuda::CompileOptions options;
-  options.architecture = architecture;
-  options.nvrtc = nvrtc ? nvrtc : "";
-  options.headers = headers ? headers : "";
-  Status s = cuda::compile(source, options, made);
-  if (!s.ok())
-    lastInitError = s.text();
-  *image = made.data();
-  *bytes = s.ok() ? made.size() : 0;
-  return s.code();
 }
 
 ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const char *reason) {

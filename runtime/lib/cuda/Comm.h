@@ -112,6 +112,9 @@ private:
   void releaseStreams();
 };
 
+/// What ncclxrtCudaLastError(NULL) says to the calling thread.
+void tellThread(const std::string &sentence);
+
 /// What a handle of the C interface stands for.
 Comm &commOf(ncclxrtCudaComm_t comm);
 

@@ -50,7 +50,8 @@ static void require(int good, int rank, const char *what, ncclxrtCudaComm_t comm
   _Exit(1);
 }
 
-static void refused(ncclxrtResult_t result, const char *sentence, int rank, ncclxrtCudaComm_t comm) {
+static void refused(ncclxrtResult_t result, const char *sentence, int rank,
+                    ncclxrtCudaComm_t comm) {
   require(result == ncclxrtInvalidArgument && strstr(ncclxrtCudaLastError(comm), sentence), rank,
           sentence, comm);
 }
@@ -123,8 +124,12 @@ static void *run(void *argument) {
   /* Rank 0 brings all memory, rank 1 some, and rank 2 none. */
   void *some[buffers] = {first[0], NULL, NULL, first[3]};
   ncclxrtCudaPlan_t plan = NULL;
-  require(!schedule.prepare(comm, rank == 0 ? first : rank == 1 ? some : NULL, &plan), rank,
-          "prepare", comm);
+  require(!schedule.prepare(comm,
+                            rank == 0   ? first
+                            : rank == 1 ? some
+                                        : NULL,
+                            &plan),
+          rank, "prepare", comm);
   void *own[buffers], *none;
   size_t size;
   for (int b = 0; b < buffers; ++b)
@@ -152,6 +157,24 @@ static void *run(void *argument) {
   return NULL;
 }
 
+static int32_t alone(void *context, const void *mine, size_t size, void *to) {
+  (void)context;
+  memcpy(to, mine, size);
+  return 0;
+}
+
+/* A schedule is for so many ranks. */
+static void tooFew(void) {
+  ncclxrtCudaComm_t comm = NULL;
+  ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
+  config.allgather = alone, config.driver = driver;
+  require(!ncclxrtCudaInit(&config, &comm), 0, "init alone", NULL);
+  ncclxrtCudaPlan_t plan;
+  refused(schedule.prepare(comm, NULL, &plan), "is for 3 ranks, but the communicator has 1", 0,
+          comm);
+  require(plan == NULL && !ncclxrtCudaDestroy(comm), 0, "destroy", NULL);
+}
+
 int main(int argc, char **argv) {
   char name[256];
   int32_t architecture;
@@ -165,6 +188,7 @@ int main(int argc, char **argv) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
   require(!ncclxrtCudaDevices(driver, &gpus, &architecture, name, sizeof name) && gpus > 0, 0,
           "devices", NULL);
+  tooFew();
   pthread_barrier_init(&all, NULL, ranks);
   pthread_t threads[ranks];
   int numbers[ranks];

@@ -188,8 +188,9 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
                              int64_t count, int64_t step, const Where &b) {
   if (auto code = enter(op, lane))
     return code;
-  if (divisor < 1)
-    return fail(ncclxrtInvalidArgument, fmt::format("a sum divided by {}", divisor));
+  if (divisor < 1 || kind != int32_t(kind) || dtype != int32_t(dtype) || acc != int32_t(acc))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("reduction of kind {}, dtype {}, divisor {}", kind, dtype, divisor));
   std::pair<int, int> key;
   if (auto code = check(findReduction(
           {int32_t(kind), int32_t(dtype), int32_t(acc), scale != 1, divisor != 1}, key)))

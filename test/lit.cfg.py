@@ -36,9 +36,14 @@ config.substitutions.append(("%inputs", inputs))
 if shutil.which("nvcc"):
     config.available_features.add("nvcc")
 
+# Under sanitizers: what is loaded into programs that have none, and what is about time, says
+# UNSUPPORTED: sanitized.
+if lit_config.params.get("sanitized"):
+    config.available_features.add("sanitized")
+
 # The static tools, where test/run has built them; of no interest under sanitizers.
 static = os.path.join(config.ncclx_src_root, "build-static", "bin")
-if os.path.exists(os.path.join(static, "ncclx-run")) and not lit_config.params.get("sanitized"):
+if os.path.exists(os.path.join(static, "ncclx-run")) and "sanitized" not in config.available_features:
     config.available_features.add("static-build")
 config.substitutions.append(("%static", static))
 if os.geteuid() == 0:

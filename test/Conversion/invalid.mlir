@@ -183,3 +183,60 @@ func.func @sized_listed(%a: memref<8xf32>, %n: memref<2xi64>) -> memref<8xf32> {
   ncclx.all_to_all_v %a dim 0 sizes %n : memref<2xi64> over @g groups [[0, 3], [1, 2]] into(%r : memref<8xf32>) : memref<8xf32>
   return %r : memref<8xf32>
 }
+
+// -----
+
+ncclx.grid @g ["x" = 3]
+func.func @waits_for_more_than_there_are(%a: memref<4xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+  ncclx.signal %w shift 4 : !ncclx.window<tensor<4xf32>>
+  ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{waits for ever: it takes 1 of these signals, but 1 have been made before it and 1 of them taken}}
+  ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4xf32>>
+  ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 3]
+func.func @offset_at_run_time(%a: memref<2xf32>, %i: index) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has an offset in dimension 0 that is not a constant, which is not lowered yet}}
+  ncclx.put %a into %w[%i] shift 1 : memref<2xf32> into !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 3]
+func.func @offset_behind_the_end(%a: memref<2xf32>) {
+  %i = arith.constant 3 : index
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has a box of 2 at 3 in dimension 0, but the window has 4}}
+  ncclx.get %w[%i] into(%a : memref<2xf32>) : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 3]
+func.func @put_under_branch(%a: memref<4xf32>, %c: i1) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  scf.if %c {
+    // expected-error @+1 {{stands under scf.if; loops with constant bounds are unrolled before this pass}}
+    ncclx.put %a into %w[0] shift 1 : memref<4xf32> into !ncclx.window<tensor<4xf32>>
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 3]
+func.func @put_of_tensor(%a: tensor<4xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{works on tensors; run ncclx-bufferize first}}
+  ncclx.put %a into %w[0] shift 1 : tensor<4xf32> into !ncclx.window<tensor<4xf32>>
+  return
+}

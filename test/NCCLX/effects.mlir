@@ -46,6 +46,35 @@ func.func @one_branch(%a: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
+// Ops on windows, equal, invariant and of no use: all stay, in order.
+// CHECK-LABEL: @windows
+func.func @windows(%a: tensor<4xf32>, %n: index {ncclx.uniform}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK-COUNT-2: ncclx.window
+  %w = ncclx.window over @g["tp"] : !ncclx.window<tensor<4xf32>>
+  %v = ncclx.window over @g["tp"] : !ncclx.window<tensor<4xf32>>
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c1 {
+    // CHECK-NEXT: ncclx.put
+    // CHECK-NEXT: ncclx.signal
+    // CHECK-NEXT: ncclx.signal
+    // CHECK-NEXT: ncclx.wait
+    // CHECK-NEXT: ncclx.wait
+    // CHECK-NEXT: ncclx.get
+    // CHECK-NEXT: ncclx.get
+    // CHECK-NEXT: }
+    ncclx.put %a into %w[0] shift 1 : tensor<4xf32> into !ncclx.window<tensor<4xf32>>
+    ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+    ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+    ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4xf32>>
+    ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4xf32>>
+    %0 = ncclx.get %w[0] : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
+    %1 = ncclx.get %w[0] : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
+  }
+  return
+}
+
 // CHECK-LABEL: @start_and_await
 func.func @start_and_await(%a: tensor<4xf32>, %n: index {ncclx.uniform}) {
   %c0 = arith.constant 0 : index

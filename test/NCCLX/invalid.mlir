@@ -1002,3 +1002,236 @@ func.func @schedule_s2_no_program(%a: tensor<4xf32>) {
   %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.schedule = @g} : tensor<4xf32> -> tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{a window holds floats, i8 to i64 or ui8 to ui64, but found 'i4'}}
+func.func private @window_c1_element_type() -> !ncclx.window<tensor<4xi4>>
+
+// -----
+
+// expected-error @+1 {{a window needs a static shape, but found 'tensor<?xf32>'}}
+func.func private @window_c1_dynamic() -> !ncclx.window<tensor<?xf32>>
+
+// -----
+
+// expected-error @+1 {{a window needs less than 2^63 bytes, but found 'tensor<4294967296x536870912xf64>'}}
+func.func private @window_c1_too_large() -> !ncclx.window<tensor<4294967296x536870912xf64>>
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @window_c2_no_axis() {
+  // expected-error @+1 {{needs at least one axis}}
+  %w = ncclx.window over @g[] : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid's axes are}}
+ncclx.grid @g ["x" = 4]
+func.func @window_c2_unknown_axis() {
+  // expected-error @+1 {{grid @g has no axis "y"}}
+  %w = ncclx.window over @g["y"] : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{the grid has 4 ranks}}
+ncclx.grid @g ["x" = 4]
+func.func @window_c2_missing_rank() {
+  // expected-error @+1 {{lists no group for rank 1, expected every rank in one}}
+  %w = ncclx.window over @g groups [[0, 2], [3]] : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @window_c3_init(%a: tensor<5xf32>) {
+  // expected-error @+1 {{holds 'tensor<4xf32>', but its initial content is 'tensor<5xf32>'}}
+  %w = ncclx.window over @g["x"] init(%a : tensor<5xf32>) : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c1_both(%a: tensor<4xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{needs either a shift or pairs, but has both}}
+  "ncclx.put"(%a, %w) <{shift = 1 : i64, pairs = array<i64: 0, 1>, static_offsets = array<i64: 0>}> : (tensor<4xf32>, !ncclx.window<tensor<4xf32>>) -> ()
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c1_signal_neither() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{needs either a shift or pairs, but has neither}}
+  ncclx.signal %w : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c1_wait_neither() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{needs either a shift or pairs, but has neither}}
+  ncclx.wait %w count 1 : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c2_target_twice() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{names member 2 twice as a target}}
+  ncclx.signal %w pairs [0 -> 2, 1 -> 2] : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c2_odd() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{needs a target for each source, but has 1 numbers in pairs}}
+  "ncclx.signal"(%w) <{pairs = array<i64: 0>}> : (!ncclx.window<tensor<4xf32>>) -> ()
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c3_no_member() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{names member 4, but the group has 4 members}}
+  %r = ncclx.get %w[0] pairs [0 -> 4] : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @peer_c3_smaller_group() {
+  %w = ncclx.window over @g groups [[0, 1, 2], [3]] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{names member 1, but the group has 1 members}}
+  ncclx.signal %w pairs [0 -> 1] : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @box_c1_element_type(%a: tensor<2xf64>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{moves elements of type 'f64', but the window holds 'tensor<4xf32>'}}
+  ncclx.put %a into %w[0] shift 1 : tensor<2xf64> into !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @box_c1_dynamic(%a: tensor<?xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{needs a box of static shape, but found 'tensor<?xf32>'}}
+  ncclx.put %a into %w[0] shift 1 : tensor<?xf32> into !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @box_c1_rank(%a: tensor<2xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4x4xf32>>
+  // expected-error @+1 {{needs an offset and a size for each of 2 dimensions, but has 1 offsets and 'tensor<2xf32>'}}
+  ncclx.put %a into %w[0] shift 1 : tensor<2xf32> into !ncclx.window<tensor<4x4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @box_c2_behind_the_end(%a: tensor<2xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has a box of 2 at 3 in dimension 0, but the window has 4}}
+  ncclx.put %a into %w[3] shift 1 : tensor<2xf32> into !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @box_c2_too_large(%i: index) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has a box of 5 at 0 in dimension 0, but the window has 4}}
+  %r = ncclx.get %w[%i] : !ncclx.window<tensor<4xf32>> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @box_c2_negative() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has a box of 1 at -1 in dimension 0, but the window has 4}}
+  %r = ncclx.get %w[-1] : !ncclx.window<tensor<4xf32>> -> tensor<1xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @get_c1_nothing() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{needs a result (on tensors) or a destination (on memrefs)}}
+  ncclx.get %w[0] : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @get_c1_mixed(%d: memref<4xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has a result, but a memref as destination}}
+  %r = ncclx.get %w[0] into(%d : memref<4xf32>) : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @get_c1_dest_type(%d: tensor<3xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{has a result of type 'tensor<4xf32>', but a destination of type 'tensor<3xf32>'}}
+  %r = ncclx.get %w[0] into(%d : tensor<3xf32>) : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @get_c2_peer(%d: memref<4xf32>) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{on memrefs reads the own window: run ncclx-answer-gets before}}
+  ncclx.get %w[0] shift 1 into(%d : memref<4xf32>) : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @wait_c1_count() {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{waits for 0 signals, expected at least 1}}
+  ncclx.wait %w shift 1 count 0 : !ncclx.window<tensor<4xf32>>
+  return
+}

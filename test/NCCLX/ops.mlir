@@ -29,6 +29,33 @@ func.func @tensors(%a: tensor<4x8xf32>, %b: tensor<32x8xbf16>, %i: index) {
   return
 }
 
+// CHECK-LABEL: @windows
+func.func @windows(%a: tensor<4x8xf32>, %b: tensor<1x2xf32>, %m: memref<4x8xf32>, %i: index) {
+  // CHECK: %[[W:.+]] = ncclx.window over @g["tp"] init(%{{.*}} : tensor<4x8xf32>) : !ncclx.window<tensor<4x8xf32>>
+  %w = ncclx.window over @g["tp"] init(%a : tensor<4x8xf32>) : !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.window over @g groups {{\[\[}}0, 2, 4], [1, 3, 5, 7], [6]] : !ncclx.window<tensor<f8E4M3FN>>
+  %v = ncclx.window over @g groups [[0, 2, 4], [1, 3, 5, 7], [6]] : !ncclx.window<tensor<f8E4M3FN>>
+  // CHECK: ncclx.window over @g["dp"] init(%{{.*}} : memref<4x8xf32>)
+  %u = ncclx.window over @g["dp"] init(%m : memref<4x8xf32>) : !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.put %{{.*}} into %[[W]][3, 6] shift -1 : tensor<1x2xf32> into !ncclx.window<tensor<4x8xf32>>
+  ncclx.put %b into %w[3, 6] shift -1 : tensor<1x2xf32> into !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.put %{{.*}} into %[[W]][%{{.*}}, 0] pairs [0 -> 1, 1 -> 3] :
+  ncclx.put %b into %w[%i, 0] pairs [0 -> 1, 1 -> 3] : tensor<1x2xf32> into !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.put %{{.*}} into %[[W]][0, 0] : memref<4x8xf32> into
+  ncclx.put %m into %w[0, 0] : memref<4x8xf32> into !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.signal %[[W]] shift -1 : !ncclx.window<tensor<4x8xf32>>
+  ncclx.signal %w shift -1 : !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.wait %[[W]] pairs [0 -> 1] count 2 : !ncclx.window<tensor<4x8xf32>>
+  ncclx.wait %w pairs [0 -> 1] count 2 : !ncclx.window<tensor<4x8xf32>>
+  // CHECK: ncclx.get %{{.*}}[] : !ncclx.window<tensor<f8E4M3FN>> -> tensor<f8E4M3FN>
+  %0 = ncclx.get %v[] : !ncclx.window<tensor<f8E4M3FN>> -> tensor<f8E4M3FN>
+  // CHECK: ncclx.get %[[W]][0, %{{.*}}] shift 1 into(%{{.*}} : tensor<1x2xf32>) : !ncclx.window<tensor<4x8xf32>> -> tensor<1x2xf32>
+  %1 = ncclx.get %w[0, %i] shift 1 into(%b : tensor<1x2xf32>) : !ncclx.window<tensor<4x8xf32>> -> tensor<1x2xf32>
+  // CHECK: ncclx.get %[[W]][0, 0] into(%{{.*}} : memref<4x8xf32>) : !ncclx.window<tensor<4x8xf32>>{{$}}
+  ncclx.get %w[0, 0] into(%m : memref<4x8xf32>) : !ncclx.window<tensor<4x8xf32>>
+  return
+}
+
 // CHECK-LABEL: @rooted
 func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui16>, %n: tensor<2xi32>) {
   // CHECK: ncclx.broadcast %{{.*}} root [3] over @g["tp"] : tensor<4x8xf32> -> tensor<4x8xf32>

@@ -299,3 +299,37 @@ func.func @legality_l6_no_body(%a: tensor<4xf32>) {
   %0 = ncclx.call @kernel(%a) {flops = 1, bytes = 1, sms = 1} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @legality_l10_branch(%c: i1 {ncclx.uniform}) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  %v = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-error @+1 {{hands on a window, which only put, get, signal and wait may name, in the function that makes it}}
+  %u = arith.select %c, %w, %v : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+// expected-error @+1 {{hands on a window}}
+func.func @legality_l10_argument(%w: !ncclx.window<tensor<4xf32>>) {
+  ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+// expected-note @+1 {{which is argument #1, not marked {ncclx.uniform}}}
+func.func @legality_l3_put(%a: tensor<4xf32>, %c: i1) {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %c {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    ncclx.put %a into %w[0] shift 1 : tensor<4xf32> into !ncclx.window<tensor<4xf32>>
+  }
+  return
+}

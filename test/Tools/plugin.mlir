@@ -1,6 +1,7 @@
 // Debian's own mlir-opt reads, optimizes and lowers graphs with the plug-in: its one-shot-bufferize
 // takes our ops, its pipelines run our passes.
 // REQUIRES: plugin
+// UNSUPPORTED: sanitized
 // RUN: mlir-opt --load-dialect-plugin=%plugin --load-pass-plugin=%plugin %s --verify-roundtrip --pass-pipeline='builtin.module(canonicalize,cse,ncclx-verify-legality)' | FileCheck %s --check-prefix=GRAPH
 // RUN: mlir-opt --load-dialect-plugin=%plugin --load-pass-plugin=%plugin %s --pass-pipeline='builtin.module(ncclx-bufferize,convert-ncclx-to-ctran,ctran-verify)' | FileCheck %s
 // RUN: mlir-opt --load-dialect-plugin=%plugin --load-pass-plugin=%plugin %s --pass-pipeline='builtin.module(ncclx-materialize-destinations,one-shot-bufferize{bufferize-function-boundaries})' | FileCheck %s --check-prefix=BUFFER

@@ -29,7 +29,10 @@ void mlir::ncclx::registerDriverDialects(DialectRegistry &registry) {
 }
 
 static bool communicates(func::FuncOp function) {
-  return function.walk([](CollectiveOpInterface) { return WalkResult::interrupt(); })
+  return function
+      .walk([](Operation *op) {
+        return getNamedGroups(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
       .wasInterrupted();
 }
 
@@ -71,7 +74,10 @@ LogicalResult Compilation::find(StringRef wanted) {
   functionName = function.getSymName().str();
   if (!communicates(function))
     return function.emitOpError("has no collectives; there is nothing to schedule");
-  function.walk([&](CollectiveOpInterface op) { numRanks = lookupGrid(op).getNumRanks(); });
+  function.walk([&](Operation *op) {
+    if (std::optional<NamedGroups> named = getNamedGroups(op))
+      numRanks = named->grid.getNumRanks();
+  });
   if (numRanks > int64_t(target.topology->numRanks()))
     return function.emitOpError("runs on ")
            << numRanks << " ranks, but the topology '" << target.topology->name << "' has "
@@ -141,6 +147,7 @@ LogicalResult Compilation::choose() {
     });
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
+  pm.addPass(createAnswerGets());
   if (failed(pm.run(*graphModule)) || failed(chooseAlgorithms(*graphModule, target)))
     return failure();
   // What is scheduled is a straight line; the reference keeps the loops.

@@ -4,6 +4,8 @@
 
 #include "ncclx/Machine/Time.h"
 
+#include <map>
+
 namespace mlir::ctran::machine {
 
 class Fluid {
@@ -24,16 +26,29 @@ private:
     double left, rate, maxRate;
     std::vector<ResourceUse> uses;
     bool fresh; ///< has no rate yet
+    /// Resource whose capacity alone keeps all flows that have it for theirs slowest, with weight
+    /// 1; -1: none does.
+    int64_t tightest = -1;
   };
   void move(double now);
+  void count(const Flow &flow, int by);
+  /// Full at no rates that its flows can have: it makes nobody wait.
+  bool isSlack(unsigned resource) const;
   std::vector<size_t> changed();
   void share();
 
   std::vector<Flow> flows;
   std::vector<unsigned> left; ///< resources of flows that have ended since rates were shared
   std::vector<double> capacity;
+  // Per resource: what its flows bring at most, where each has a tightest resource elsewhere; how
+  // many have none; whether rates were shared when it was not slack.
+  std::vector<double> most;
+  std::vector<int64_t> boundless;
+  std::vector<bool> coupled;
+  std::map<std::pair<unsigned, unsigned>, int64_t> through; ///< flows of a resource, by tightest
   // Per resource, scratch.
   std::vector<double> used, weight;
+  std::vector<int64_t> users;
   std::vector<std::vector<size_t>> usersOf;
   double at = 0;
   bool stale = false;

@@ -7,6 +7,9 @@
 
 #include "ncclx/Machine/Trace.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
 #include <fmt/format.h>
 
 #include <queue>
@@ -45,9 +48,12 @@ private:
     bool busy = false;
     double freeSince = 0;
     int64_t last = -1;
+    const void *waitsFor = nullptr; ///< the token or slot that has it in a list
   };
+  using Waiters = llvm::SmallVector<size_t, 2>; ///< lanes
   struct SlotState {
     std::vector<std::pair<double, int64_t>> raises; ///< when, by which op
+    Waiters waiters;
   };
   enum class What : uint8_t { Poll, Begin, Finish, Land };
   struct Event {
@@ -66,8 +72,9 @@ private:
     events.push({time, nextOrder++, what, subject});
   }
   void poll(size_t lane);
-  void pollRank(uint32_t process);
-  bool slotReady(const Instance &instance, double &since, int64_t &by);
+  void pollAll(Waiters which);
+  /// Null, or the slot that a wait still waits for.
+  SlotState *slotAwaited(const Instance &instance, double &since, int64_t &by);
   void begin(int64_t i);
   void finish(int64_t i);
   void land(int64_t i);
@@ -90,6 +97,9 @@ private:
   std::vector<LaneState> lanes;
   std::vector<std::vector<size_t>> lanesOf;
   std::map<std::tuple<uint32_t, unsigned, int64_t>, SlotState> slots;
+  llvm::DenseMap<const void *, Waiters> tokenWaiters;
+  /// Where such a wait waits for what is never there.
+  SlotState nowhere;
   std::priority_queue<Event> events;
 };
 
@@ -204,12 +214,12 @@ bool Simulator::load() {
   return true;
 }
 
-/// Whether a wait's slots have their values; since when, and by which op.
-bool Simulator::slotReady(const Instance &instance, double &since, int64_t &by) {
+/// Where a wait's slots have their values, also says since when, and by which op.
+Simulator::SlotState *Simulator::slotAwaited(const Instance &instance, double &since, int64_t &by) {
   const TimedOp &timed = result.ops[&instance - instances.data()];
   SlotRange range;
   if (own->resolve(*instance.op.slot, one ? 0 : timed.rank, range) != Resolve::Ok)
-    return false;
+    return &nowhere;
   const Slots &decl = schedule.slots[range.slots];
   int64_t generation = timed.run % decl.generations, use = timed.run / decl.generations;
   uint32_t process = processOf(range.owner);
@@ -224,14 +234,14 @@ bool Simulator::slotReady(const Instance &instance, double &since, int64_t &by) 
     SlotState &state =
         slots[{process, range.slots, generation * frame.numSlots(range.slots) + slot}];
     if (static_cast<int64_t>(state.raises.size()) < k)
-      return false;
+      return &state;
     auto [time, op] = state.raises[k - 1];
     if (time >= since) {
       since = time;
       by = op;
     }
   }
-  return true;
+  return nullptr;
 }
 
 void Simulator::poll(size_t which) {
@@ -242,17 +252,22 @@ void Simulator::poll(size_t which) {
   Instance &instance = instances[i];
   double since = lane.freeSince;
   int64_t by = lane.last;
+  auto waitFor = [&](const void *what, Waiters &waiters) {
+    if (std::exchange(lane.waitsFor, what) != what)
+      waiters.push_back(which);
+  };
   for (const TokenRef &token : instance.op.after) {
     const auto *over = static_cast<const Over *>(token->state.get());
     if (!over)
-      return;
+      return waitFor(token.get(), tokenWaiters[token.get()]);
     if (over->time > since) {
       since = over->time;
       by = over->op;
     }
   }
-  if (instance.op.kind == OpKind::Wait && !slotReady(instance, since, by))
-    return;
+  if (instance.op.kind == OpKind::Wait)
+    if (SlotState *awaited = slotAwaited(instance, since, by))
+      return waitFor(awaited, awaited->waiters);
   if (instance.issued > now) {
     at(instance.issued, What::Poll, static_cast<int64_t>(which));
     return;
@@ -267,8 +282,11 @@ void Simulator::poll(size_t which) {
   at(now + instance.cost.before, What::Begin, i);
 }
 
-void Simulator::pollRank(uint32_t process) {
-  for (size_t lane : lanesOf[process])
+void Simulator::pollAll(Waiters which) {
+  llvm::sort(which);
+  for (size_t lane : which)
+    lanes[lane].waitsFor = nullptr;
+  for (size_t lane : which)
     poll(lane);
 }
 
@@ -306,7 +324,11 @@ void Simulator::finish(int64_t i) {
     land(i);
   else if (raises)
     at(now + instance.cost.landing, What::Land, i);
-  pollRank(lane.rank);
+  Waiters next = std::move(tokenWaiters[instance.op.token.get()]);
+  tokenWaiters.erase(instance.op.token.get());
+  if (!llvm::is_contained(next, instance.lane))
+    next.push_back(instance.lane);
+  pollAll(std::move(next));
 }
 
 void Simulator::land(int64_t i) {
@@ -318,10 +340,15 @@ void Simulator::land(int64_t i) {
     return;
   int64_t generation = timed.run % schedule.slots[range.slots].generations;
   uint32_t process = processOf(range.owner);
-  for (int64_t k = 0; k < range.count; ++k)
-    slots[{process, range.slots, generation * frame.numSlots(range.slots) + range.begin + k}]
-        .raises.emplace_back(now, i);
-  pollRank(process);
+  Waiters next;
+  for (int64_t k = 0; k < range.count; ++k) {
+    SlotState &state =
+        slots[{process, range.slots, generation * frame.numSlots(range.slots) + range.begin + k}];
+    state.raises.emplace_back(now, i);
+    next.append(state.waiters);
+    state.waiters.clear();
+  }
+  pollAll(std::move(next));
 }
 
 TimeResult Simulator::run() {

@@ -154,6 +154,56 @@ struct FinishChunkModel : FinishModelBase<FinishChunkModel, FinishChunkOp> {
   }
 };
 
+/// window and put read tensors at once: a window is memory of its own, which no tensor names.
+template <typename OpTy>
+struct WindowModel : BufferizableOpInterface::ExternalModel<WindowModel<OpTy>, OpTy> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &, const AnalysisState &) const {
+    return {};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
+    auto buffers = getBuffers(rewriter, op->getOperands(), options, state);
+    if (failed(buffers))
+      return failure();
+    Operation *onBuffers = rewriter.clone(*op);
+    onBuffers->setOperands(*buffers);
+    replaceOpWithBufferizedValues(rewriter, op, onBuffers->getResults());
+    return success();
+  }
+};
+
+/// A get writes its destination, whose old content it does not need.
+struct GetModel : BufferizableOpInterface::ExternalModel<GetModel, GetOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const {
+    return true;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &, const AnalysisState &) const {
+    return {{cast<GetOp>(op).getResult(), BufferRelation::Equivalent}};
+  }
+  LogicalResult bufferize(Operation *operation, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
+    auto op = cast<GetOp>(operation);
+    if (!op.getDest())
+      return op.emitOpError("needs a destination to bufferize: run ncclx-materialize-destinations");
+    auto dest = getBuffer(rewriter, op.getDest(), options, state);
+    if (failed(dest))
+      return failure();
+    GetOp::create(rewriter, op.getLoc(), Type(), op.getWindow(), op.getOffsets(),
+                  op.getStaticOffsets(), op.getShiftAttr(), op.getPairsAttr(), *dest);
+    replaceOpWithBufferizedValues(rewriter, op, *dest);
+    return success();
+  }
+};
+
 /// A kernel reads its operands and writes fresh buffers, which the callee takes behind them.
 struct CallModel : BufferizableOpInterface::ExternalModel<CallModel, CallOp> {
   bool bufferizesToAllocation(Operation *, Value) const { return true; }
@@ -214,4 +264,7 @@ void ncclx::attachBufferizationModels(MLIRContext &context) {
   FinishOp::attachInterface<FinishModel>(context);
   FinishChunkOp::attachInterface<FinishChunkModel>(context);
   CallOp::attachInterface<CallModel>(context);
+  WindowOp::attachInterface<WindowModel<WindowOp>>(context);
+  PutOp::attachInterface<WindowModel<PutOp>>(context);
+  GetOp::attachInterface<GetModel>(context);
 }

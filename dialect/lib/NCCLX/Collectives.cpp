@@ -46,6 +46,14 @@ bool ncclx::accumulates(Type element, Type accumulate) {
           accumulate.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth());
 }
 
+bool ncclx::fitsBytes(ShapedType type) {
+  int64_t bytes = 8;
+  for (int64_t size : type.getShape())
+    if (size != 0 && llvm::MulOverflow(bytes, size, bytes))
+      return false;
+  return true;
+}
+
 GridOp ncclx::lookupGrid(CollectiveOpInterface op) {
   return SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
 }
@@ -143,12 +151,9 @@ static LogicalResult verifyForm(CollectiveOpInterface op) {
   for (ShapedType type : {in, out})
     if (!type.hasStaticShape())
       return op->emitOpError("needs static shapes, but found ") << type;
-  for (ShapedType type : {in, out}) {
-    int64_t bytes = 8;
-    for (int64_t size : type.getShape())
-      if (size != 0 && llvm::MulOverflow(bytes, size, bytes))
-        return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
-  }
+  for (ShapedType type : {in, out})
+    if (!fitsBytes(type))
+      return op->emitOpError("needs less than 2^63 bytes, but found ") << type;
   if (!isSupportedElementType(in.getElementType()))
     return op->emitOpError(
                "works on floats (f64, f32, f16, bf16, f8E4M3FN, f8E5M2) and on i8 to i64 and "
@@ -275,28 +280,6 @@ static LogicalResult verifyReduction(Operation *op, Type element) {
   return success();
 }
 
-/// permute C1 and C2.
-static LogicalResult verifyPairs(PermuteOp op) {
-  if (op.getShift().has_value() == op.getPairs().has_value())
-    return op.emitOpError("needs either a shift or pairs, but has ")
-           << (op.getShift() ? "both" : "neither");
-  DenseI64ArrayAttr pairs = op.getPairsAttr();
-  if (!pairs)
-    return success();
-  ArrayRef<int64_t> values = pairs;
-  if (values.size() % 2)
-    return op.emitOpError("needs a target for each source, but has ")
-           << values.size() << " numbers in pairs";
-  llvm::DenseSet<int64_t> sources, targets;
-  for (size_t i = 0; i < values.size(); i += 2) {
-    if (!sources.insert(values[i]).second)
-      return op.emitOpError("names member ") << values[i] << " twice as a source";
-    if (!targets.insert(values[i + 1]).second)
-      return op.emitOpError("names member ") << values[i + 1] << " twice as a target";
-  }
-  return success();
-}
-
 /// all_to_all_v C5, and C6 but for the number of sizes.
 static LogicalResult verifySizes(AllToAllVOp op) {
   if (bool(op.getCountsAttr()) == bool(op.getSizes()))
@@ -322,7 +305,7 @@ LogicalResult ncclx::verifyCollective(CollectiveOpInterface op) {
   Dataflow flow = op.getDataflow();
   if (flow.combines && failed(verifyReduction(op, op.getElementType())))
     return failure();
-  if (auto permute = dyn_cast<PermuteOp>(*op); permute && failed(verifyPairs(permute)))
+  if (isa<PermuteOp>(*op) && failed(verifyPeers(op, /*mayBeOwn=*/false))) // permute C1, C2
     return failure();
   if (auto exchange = dyn_cast<AllToAllVOp>(*op); exchange && failed(verifySizes(exchange)))
     return failure();
@@ -437,14 +420,7 @@ static LogicalResult verifyGroup(CollectiveOpInterface op, GridOp grid, int64_t 
     return verifyShard(op, *flow.inCut, op.getOutputType(), op.getInputType(), numMembers);
   if (flow.outCut)
     return verifyShard(op, *flow.outCut, op.getInputType(), op.getOutputType(), numMembers);
-  if (auto permute = dyn_cast<PermuteOp>(*op); permute && permute.getPairs()) {
-    ArrayRef<int64_t> pairs = *permute.getPairs();
-    for (int64_t member : pairs)
-      if (member < 0 || member >= numMembers) // permute C3
-        return op->emitOpError("names member ")
-               << member << ", but the group has " << numMembers << " members";
-  }
-  return success();
+  return verifyMembers(op, numMembers); // permute C3
 }
 
 /// collective C7, then the op's own rules on the group.
@@ -501,25 +477,10 @@ LogicalResult BarrierOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 //===--- permute --------------------------------------------------------------===//
 
-/// The other side of `member`: pairs hold (source, target), `step` is the way a shift goes.
-static std::optional<int64_t> otherSide(PermuteOp op, int64_t member, int64_t numMembers,
-                                        bool toTarget) {
-  if (std::optional<int64_t> shift = op.getShift()) {
-    int64_t step = *shift % numMembers;
-    return (member + (toTarget ? step : -step) + numMembers) % numMembers;
-  }
-  DenseI64ArrayAttr pairs = op.getPairsAttr();
-  ArrayRef<int64_t> values = pairs;
-  for (size_t i = 0; i < values.size(); i += 2)
-    if (values[i + !toTarget] == member)
-      return values[i + toTarget];
-  return std::nullopt;
-}
-
 std::optional<int64_t> PermuteOp::getSource(int64_t member, int64_t numMembers) {
-  return otherSide(*this, member, numMembers, /*toTarget=*/false);
+  return PeerMap::of(*this).getSource(member, numMembers);
 }
 
 std::optional<int64_t> PermuteOp::getTarget(int64_t member, int64_t numMembers) {
-  return otherSide(*this, member, numMembers, /*toTarget=*/true);
+  return PeerMap::of(*this).getTarget(member, numMembers);
 }

@@ -27,6 +27,14 @@ LogicalResult verifyCollectiveSymbols(CollectiveOpInterface op, SymbolTableColle
 /// `dim` must be one of the dimensions of `type`; `verb` says what the op does with it.
 LogicalResult verifyDim(Operation *op, StringRef verb, int64_t dim, ShapedType type);
 
+/// Whether a tensor of this static shape has less than 2^63 bytes, whatever its elements.
+bool fitsBytes(ShapedType type);
+
+/// peer C1 and C2: a shift or pairs, each member once. `mayBeOwn`: or neither.
+LogicalResult verifyPeers(Operation *op, bool mayBeOwn);
+/// peer C3: the pairs name members of a group of that many.
+LogicalResult verifyMembers(Operation *op, int64_t numMembers);
+
 } // namespace mlir::ncclx
 
 #endif // NCCLX_LIB_NCCLX_COLLECTIVES_H

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -39,6 +40,25 @@ void ncclx::getCollectiveEffects(CollectiveOpInterface op,
 }
 
 void BarrierOp::getEffects(SmallVectorImpl<EffectInstance> &effects) { addCommunication(effects); }
+
+// A window's memory is reached by nothing but these ops: Communication stands for it.
+static void getWindowEffects(Operation *op, MemoryEffects::Effect *onMemRef,
+                             SmallVectorImpl<EffectInstance> &effects) {
+  addCommunication(effects);
+  for (OpOperand &operand : op->getOpOperands())
+    addIfMemRef(operand, onMemRef, effects);
+}
+void WindowOp::getEffects(SmallVectorImpl<EffectInstance> &effects) {
+  getWindowEffects(*this, MemoryEffects::Read::get(), effects);
+}
+void PutOp::getEffects(SmallVectorImpl<EffectInstance> &effects) {
+  getWindowEffects(*this, MemoryEffects::Read::get(), effects);
+}
+void GetOp::getEffects(SmallVectorImpl<EffectInstance> &effects) {
+  getWindowEffects(*this, MemoryEffects::Write::get(), effects);
+}
+void SignalOp::getEffects(SmallVectorImpl<EffectInstance> &effects) { addCommunication(effects); }
+void WaitOp::getEffects(SmallVectorImpl<EffectInstance> &effects) { addCommunication(effects); }
 
 /// A finish stands for whatever its collective did to the buffers while it was in flight.
 static void getFinishEffects(Operation *op, SmallVectorImpl<EffectInstance> &effects) {
@@ -128,10 +148,11 @@ static void printAsync(OpAsmPrinter &printer, Operation *, Type token) {
     printer << " async";
 }
 
-static ParseResult parsePermuteMap(OpAsmParser &parser, IntegerAttr &shift,
-                                   DenseI64ArrayAttr &pairs) {
+/// What stands behind the word `shift` or `pairs`.
+static ParseResult parseNamedMap(OpAsmParser &parser, StringRef word, IntegerAttr &shift,
+                                 DenseI64ArrayAttr &pairs) {
   Builder &builder = parser.getBuilder();
-  if (succeeded(parser.parseOptionalKeyword("shift"))) {
+  if (word == "shift") {
     int64_t value;
     if (parser.parseInteger(value))
       return failure();
@@ -143,12 +164,19 @@ static ParseResult parsePermuteMap(OpAsmParser &parser, IntegerAttr &shift,
     return failure(parser.parseInteger(values.emplace_back()) || parser.parseArrow() ||
                    parser.parseInteger(values.emplace_back()));
   };
-  if (parser.parseKeyword("pairs", " or 'shift'") ||
-      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parsePair,
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, parsePair,
                                      " in the list of pairs"))
     return failure();
   pairs = builder.getDenseI64ArrayAttr(values);
   return success();
+}
+
+static ParseResult parsePermuteMap(OpAsmParser &parser, IntegerAttr &shift,
+                                   DenseI64ArrayAttr &pairs) {
+  if (succeeded(parser.parseOptionalKeyword("shift")))
+    return parseNamedMap(parser, "shift", shift, pairs);
+  return failure(parser.parseKeyword("pairs", " or 'shift'") ||
+                 parseNamedMap(parser, "pairs", shift, pairs));
 }
 
 static void printPermuteMap(OpAsmPrinter &printer, Operation *, IntegerAttr shift,
@@ -162,6 +190,22 @@ static void printPermuteMap(OpAsmPrinter &printer, Operation *, IntegerAttr shif
   for (size_t i = 0; i + 1 < values.size(); i += 2)
     printer << (i ? ", " : "") << values[i] << " -> " << values[i + 1];
   printer << "]";
+}
+
+/// ` shift 1`, ` pairs [0 -> 1]`, or nothing.
+static ParseResult parsePeerMap(OpAsmParser &parser, IntegerAttr &shift, DenseI64ArrayAttr &pairs) {
+  StringRef word;
+  if (failed(parser.parseOptionalKeyword(&word, {"shift", "pairs"})))
+    return success();
+  return parseNamedMap(parser, word, shift, pairs);
+}
+
+static void printPeerMap(OpAsmPrinter &printer, Operation *op, IntegerAttr shift,
+                         DenseI64ArrayAttr pairs) {
+  if (!shift && !pairs)
+    return;
+  printer << " ";
+  printPermuteMap(printer, op, shift, pairs);
 }
 
 #define GET_OP_CLASSES

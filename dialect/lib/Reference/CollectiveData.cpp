@@ -198,7 +198,7 @@ void Collective::execute(const std::vector<const void *> &in,
                          const std::vector<void *> &out) const {
   int64_t size = sizeOf(element), n = in.size();
   for (int64_t to = 0; to < n; ++to) {
-    bool gets = false;
+    bool gets = keeps;
     for (int64_t from = 0; from < n && !gets; ++from)
       gets = sends(from, to);
     if (int64_t bytes = size * product(outShape); (!gets || !counts.empty() || sizeBytes) && bytes)

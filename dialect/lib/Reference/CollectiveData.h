@@ -47,6 +47,8 @@ struct Collective {
   int64_t root = 0;
   /// Listed: the member that member i receives from, or -1.
   std::vector<int64_t> sources;
+  /// Who receives nothing keeps what its output holds; else it gets zeros.
+  bool keeps = false;
   /// Rows from i to j at [i * n + j], without gaps. Empty: the cuts are shards.
   std::vector<int64_t> counts;
   /// Bytes of the numbers by which a member says how many rows each gets, or 0: it says nothing.

@@ -68,9 +68,10 @@ void collective(int64_t site, int64_t in, int64_t sizes, int64_t out) {
 }
 
 void reportChunk(int64_t place, int64_t index, int64_t count) {
-  current->rendezvous->fail("rank " + std::to_string(current->rank) + " takes chunk " +
-                            std::to_string(index) + " of " + std::to_string(count) + " at " +
-                            (*current->chunks)[place]);
+  std::string text = (*current->chunks)[place];
+  text.replace(text.find("{0}"), 3, std::to_string(index));
+  text.replace(text.find("{1}"), 3, std::to_string(count));
+  current->rendezvous->fail("rank " + std::to_string(current->rank) + " " + text);
 }
 
 void checkChunk(int64_t place, int64_t index, int64_t count) {

@@ -94,6 +94,8 @@ private:
   Value takeChunk(ImplicitLocOpBuilder &b, Operation *op, Value whole, Value chunk, int64_t count,
                   int64_t dim, Type type);
   func::FuncOp declare(StringRef name, FunctionType type);
+  void checkIndex(ImplicitLocOpBuilder &b, Value index, int64_t count, std::string text);
+  void meet(ImplicitLocOpBuilder &b, Operation *op, Value from, Value sizes, Value to);
 
   ModuleOp module;
   int64_t ranks;
@@ -224,9 +226,23 @@ Collective Lowering::describeCollective(CollectiveOpInterface op, ArrayRef<int64
   return result;
 }
 
-/// One site for each collective, while it still has its tensor form and its place.
+/// A put to a peer, which changes the window of those alone to whom something comes.
+static Collective describePut(PutOp op, int64_t numMembers) {
+  Collective result;
+  auto type = cast<ShapedType>(op.getSource().getType());
+  result.route = Collective::Listed;
+  result.element = elementOf(type.getElementType());
+  llvm::append_range(result.inShape, type.getShape());
+  result.outShape = result.inShape;
+  result.keeps = true;
+  for (int64_t member = 0; member < numMembers; ++member)
+    result.sources.push_back(PeerMap::of(op).getSource(member, numMembers).value_or(-1));
+  return result;
+}
+
+/// One site for each collective and put, while it still has its tensor form and its place.
 LogicalResult Lowering::addSites() {
-  auto add = [&](auto op, GridOp grid) -> FailureOr<Site *> {
+  auto add = [&](Operation *op, auto named, GridOp grid) -> FailureOr<Site *> {
     if (grid.getNumRanks() != ranks) {
       InFlightDiagnostic diag = op->emitOpError("is over a grid of ")
                                 << grid.getNumRanks() << " ranks, but " << ranks
@@ -242,7 +258,7 @@ LogicalResult Lowering::addSites() {
     for (int64_t rank = 0; rank < ranks; ++rank) {
       if (site.groupOf[rank] >= 0)
         continue;
-      SmallVector<int64_t> members = grid.getGroup(op.getAxes(), rank, op.getGroupsAttr());
+      SmallVector<int64_t> members = grid.getGroup(named.getAxes(), rank, named.getGroupsAttr());
       for (int64_t member : members)
         site.groupOf[member] = site.groups.size();
       site.groups.emplace_back(members.begin(), members.end());
@@ -250,7 +266,7 @@ LogicalResult Lowering::addSites() {
     return &site;
   };
   for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
-    FailureOr<Site *> site = add(op, lookupGrid(op));
+    FailureOr<Site *> site = add(op, op, lookupGrid(op));
     if (failed(site))
       return failure();
     for (const std::vector<int64_t> &members : (*site)->groups) {
@@ -261,12 +277,28 @@ LogicalResult Lowering::addSites() {
   }
   for (BarrierOp op : collect<BarrierOp>(module)) {
     auto grid = SymbolTable::lookupNearestSymbolFrom<GridOp>(op, op.getGridAttr());
-    FailureOr<Site *> site = add(op, grid);
+    FailureOr<Site *> site = add(op, op, grid);
     if (failed(site))
       return failure();
     Collective &nothing = (*site)->collectives.emplace_back();
     nothing.inShape = nothing.outShape = {0};
   }
+  for (WindowOp window : collect<WindowOp>(module)) {
+    auto grid = SymbolTable::lookupNearestSymbolFrom<GridOp>(window, window.getGridAttr());
+    for (Operation *user : window.getWindow().getUsers()) {
+      auto put = dyn_cast<PutOp>(user);
+      if (!put || PeerMap::of(put).isOwn())
+        continue;
+      FailureOr<Site *> site = add(put, window, grid);
+      if (failed(site))
+        return failure();
+      for (const std::vector<int64_t> &members : (*site)->groups)
+        (*site)->collectives.push_back(describePut(put, members.size()));
+    }
+  }
+  for (PutOp put : collect<PutOp>(module))
+    if (!PeerMap::of(put).isOwn() && !put->hasAttr(siteAttr))
+      return put.emitOpError("writes a window that the function has not made itself");
   return success();
 }
 
@@ -279,19 +311,37 @@ func::FuncOp Lowering::declare(StringRef name, FunctionType type) {
   return function;
 }
 
-/// Chunk `chunk` of `count`, a slice or a subview: rows [i*c, min((i+1)*c, N)) with c = ceil(N/n).
-Value Lowering::takeChunk(ImplicitLocOpBuilder &b, Operation *op, Value whole, Value chunk,
-                          int64_t count, int64_t dim, Type type) {
-  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(b, value).getResult(); };
+/// Ends the run with `text` where the index is not in [0, count).
+void Lowering::checkIndex(ImplicitLocOpBuilder &b, Value index, int64_t count, std::string text) {
   auto i64 = [&](int64_t value) {
     return arith::ConstantIntOp::create(b, value, /*width=*/64).getResult();
   };
   func::FuncOp check = declare(
       chunkFunction, b.getFunctionType({b.getI64Type(), b.getI64Type(), b.getI64Type()}, {}));
-  Value wide = arith::IndexCastOp::create(b, b.getI64Type(), chunk);
+  Value wide = arith::IndexCastOp::create(b, b.getI64Type(), index);
   func::CallOp::create(b, check, ValueRange{i64(program.chunks.size()), wide, i64(count)});
-  program.chunks.push_back(describe(op));
+  program.chunks.push_back(std::move(text));
+}
 
+/// Members meet at the op's site, where `from` and `to` are what it reads and writes.
+void Lowering::meet(ImplicitLocOpBuilder &b, Operation *op, Value from, Value sizes, Value to) {
+  Type i64 = b.getI64Type();
+  func::FuncOp callback = declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
+  auto address = [&](Value memref) -> Value {
+    if (!memref)
+      return arith::ConstantIntOp::create(b, 0, /*width=*/64);
+    Value pointer = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
+    return arith::IndexCastOp::create(b, i64, pointer);
+  };
+  Value site = arith::ConstantOp::create(b, op->getAttrOfType<IntegerAttr>(siteAttr));
+  func::CallOp::create(b, callback, ValueRange{site, address(from), address(sizes), address(to)});
+}
+
+/// Chunk `chunk` of `count`, a slice or a subview: rows [i*c, min((i+1)*c, N)) with c = ceil(N/n).
+Value Lowering::takeChunk(ImplicitLocOpBuilder &b, Operation *op, Value whole, Value chunk,
+                          int64_t count, int64_t dim, Type type) {
+  auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(b, value).getResult(); };
+  checkIndex(b, chunk, count, "takes chunk {0} of {1} at " + describe(op));
   auto shaped = cast<ShapedType>(whole.getType());
   int64_t rows = shaped.getDimSize(dim), each = getShardSize(rows, count);
   SmallVector<OpFoldResult> offsets(shaped.getRank(), b.getIndexAttr(0)), sizes,
@@ -347,6 +397,14 @@ void Lowering::simplifyTensors() {
     ShapedType type = op.getOutputType();
     Value empty = tensor::EmptyOp::create(b, type.getShape(), type.getElementType());
     op.getDestMutable().assign(empty);
+  }
+  for (GetOp op : collect<GetOp>(module)) {
+    if (op.getDest())
+      continue;
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    ShapedType type = op.getBoxType();
+    op.getDestMutable().assign(
+        tensor::EmptyOp::create(b, type.getShape(), type.getElementType()).getResult());
   }
 }
 
@@ -413,27 +471,16 @@ LogicalResult Lowering::lowerBuffers() {
     op.getResult().replaceAllUsesWith(view);
     op.erase();
   }
-  Type i64 = IntegerType::get(module.getContext(), 64);
   for (CollectiveOpInterface op : collect<CollectiveOpInterface>(module)) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
     auto site = op->getAttrOfType<IntegerAttr>(siteAttr);
     if (!site || !op.isBufferForm())
       return op->emitOpError("was not bufferized as the interpreter expects");
-    func::FuncOp callback =
-        declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
-    auto address = [&](Value memref) -> Value {
-      Value pointer = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
-      return arith::IndexCastOp::create(b, i64, pointer);
-    };
     // In place means in place: the two are one copy then.
     Value in = makeDense(b, op.getInput());
     Value out = op.getDest() == op.getInput() ? in : makeDense(b, op.getDest());
     Value sizes = op.getSizes() ? makeDense(b, op.getSizes()) : Value();
-    Value said =
-        sizes ? address(sizes) : arith::ConstantIntOp::create(b, 0, /*width=*/64).getResult();
-    func::CallOp::create(
-        b, callback,
-        ValueRange{arith::ConstantOp::create(b, site), address(in), said, address(out)});
+    meet(b, op, in, sizes, out);
     if (sizes != op.getSizes())
       memref::DeallocOp::create(b, sizes);
     if (out != op.getDest()) {
@@ -450,13 +497,23 @@ LogicalResult Lowering::lowerBuffers() {
   }
   for (BarrierOp op : collect<BarrierOp>(module)) {
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    func::FuncOp callback =
-        declare(collectiveFunction, b.getFunctionType({i64, i64, i64, i64}, {}));
-    Value nothing = arith::ConstantIntOp::create(b, 0, /*width=*/64);
-    Value site = arith::ConstantOp::create(b, op->getAttrOfType<IntegerAttr>(siteAttr));
-    func::CallOp::create(b, callback, ValueRange{site, nothing, nothing, nothing});
+    meet(b, op, Value(), Value(), Value());
     op.erase();
   }
+  replaceType<WindowType>(module, [](WindowType type) -> Type {
+    return MemRefType::get(type.getValue().getShape(), type.getValue().getElementType());
+  });
+  lowerWindows(
+      module,
+      [&](ImplicitLocOpBuilder &b, Operation *op, Value index, int64_t count) {
+        checkIndex(b, index, count, "is at place {0} of {1} at " + describe(op));
+      },
+      [&](ImplicitLocOpBuilder &b, Operation *op, Value from, Value to) {
+        Value dense = makeDense(b, from);
+        meet(b, op, dense, Value(), to);
+        if (dense != from)
+          memref::DeallocOp::create(b, dense);
+      });
   for (GridOp op : collect<GridOp>(module))
     op.erase();
   replaceType<TokenType>(
@@ -505,7 +562,7 @@ void Lowering::buildEntry(ArrayRef<Type> inputs, ArrayRef<Type> results, StringR
 }
 
 LogicalResult Lowering::run(StringRef function) {
-  if (failed(isolate(function)) || failed(addSites()))
+  if (failed(isolate(function)) || failed(answerGets(module)) || failed(addSites()))
     return failure();
   simplifyTensors();
   if (failed(bufferize()) || failed(lowerBuffers()) || failed(verify(module)) ||

@@ -5,6 +5,7 @@
 #include "Rendezvous.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace mlir::ncclx::reference {
 
@@ -17,10 +18,18 @@ inline constexpr llvm::StringLiteral entryFunction = "ncclx_reference_entry";
 
 struct LoweredProgram {
   std::vector<Site> sites;
-  std::vector<std::string> chunks; ///< where chunks are taken, for messages
-  std::vector<Type> types;         ///< arguments, then results, as the function was written
+  /// What is said of an index {0} that is not below {1}, by place.
+  std::vector<std::string> chunks;
+  std::vector<Type> types; ///< arguments, then results, as the function was written
   size_t numInputs = 0;
 };
+
+/// Lowers the ops on windows, whose types are memrefs already. `check` stops the run where the
+/// index is not in [0, count); `meet` has the members meet at a put of one buffer into another.
+void lowerWindows(
+    ModuleOp module,
+    llvm::function_ref<void(ImplicitLocOpBuilder &, Operation *, Value index, int64_t count)> check,
+    llvm::function_ref<void(ImplicitLocOpBuilder &, Operation *, Value from, Value to)> meet);
 
 /// Lowers `function` of `module`, and all it calls, to the LLVM dialect, in place; everything else
 /// leaves the module.

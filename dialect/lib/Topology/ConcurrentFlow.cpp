@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ConcurrentFlow.h"
 #include "Contract.h"
+#include "FlowSplitting.h"
 #include "InteriorPoint.h"
 #include "LinearProgram.h"
 #include <algorithm>
@@ -21,10 +22,8 @@ namespace topology = mlir::ncclx::topology;
 using Int = Rational::Int;
 
 namespace {
-/// Columns of the program before it is folded, and what the search may look at in all its rounds.
-constexpr size_t maxColumns = 1 << 17;
-constexpr size_t maxSearch = 1 << 23;
-constexpr size_t mostRounds = 120, fewestRounds = 8;
+/// Columns of the program before it is folded. (128 ranks in a full mesh.)
+constexpr size_t maxColumns = 1 << 21;
 
 /// Doubles as whole numbers over one denominator.
 struct Fractions {
@@ -101,19 +100,31 @@ public:
       largest = std::max(largest, demand.amount);
     }
   }
-  std::optional<ConcurrentFlow> byProgram() const;
-  std::optional<ConcurrentFlow> byInteriorPoint() const;
-  std::optional<ConcurrentFlow> bySearch() const;
+  /// From the fastest method that is exact to the one that takes the largest networks.
+  std::optional<ConcurrentFlow> run() {
+    if (byProgram() || byInteriorPoint() || bySplitting())
+      return best;
+    return std::nullopt;
+  }
 
 private:
-  std::optional<ConcurrentFlow> prove(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices,
-                                      double scale) const;
+  bool byProgram();
+  bool byInteriorPoint();
+  bool bySplitting();
+  /// What each source wants, in units of the second: the amounts of a source on average.
+  std::pair<std::vector<SourceFlow>, double> sourceFlows() const;
+  /// Keeps what a solution proves, where that is more than is known: its prices become lengths, its
+  /// flows, in `scale` bytes, fractions that are repaired and timed.
+  FlowWorth consider(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices, double scale);
+  double boundOf(llvm::ArrayRef<double> length) const;
+  Rational route(llvm::ArrayRef<double> flows, double scale) const;
   /// Shortest ways from a vertex: the arc that enters each vertex, -1 where there is none.
   std::vector<int> ways(unsigned from, llvm::ArrayRef<double> length,
                         std::vector<double> &distance) const;
-  /// Adds to each source's flow what its targets lack; false on overflow.
+  /// Adds to the arcs' load what the targets of a source's flow lack; false: no way leads there.
   bool repair(unsigned from, llvm::ArrayRef<std::pair<unsigned, uint64_t>> ends, Int scale,
-              llvm::MutableArrayRef<Int> flow) const;
+              llvm::ArrayRef<Int> flow, double busiest, llvm::MutableArrayRef<Int> load) const;
+  double timeOf(unsigned arc, Int load) const { return double(load) / capacity[arc]; }
   Rational timeOf(llvm::ArrayRef<Int> load, const Rational &scale) const;
 
   const FlowGraph &graph;
@@ -122,6 +133,8 @@ private:
   double widest = 0;
   std::map<unsigned, std::vector<std::pair<unsigned, uint64_t>>> targets;
   uint64_t unit = 0, largest = 0; ///< the amounts' greatest divisor, and the largest
+  ConcurrentFlow best;
+  double bound = 0, routed = std::numeric_limits<double>::infinity(); ///< of `best`, bytes/width
 };
 } // namespace
 
@@ -163,7 +176,8 @@ Rational Router::timeOf(llvm::ArrayRef<Int> load, const Rational &scale) const {
 }
 
 bool Router::repair(unsigned from, llvm::ArrayRef<std::pair<unsigned, uint64_t>> ends, Int scale,
-                    llvm::MutableArrayRef<Int> flow) const {
+                    llvm::ArrayRef<Int> flow, double busiest,
+                    llvm::MutableArrayRef<Int> load) const {
   std::vector<Int> lacks(graph.size(), 0); // what must still arrive
   for (auto [end, amount] : ends)
     lacks[end] += Int(amount / unit) * scale;
@@ -171,25 +185,31 @@ bool Router::repair(unsigned from, llvm::ArrayRef<std::pair<unsigned, uint64_t>>
     lacks[graph.arcs[a].to] -= flow[a];
     lacks[graph.arcs[a].from] += flow[a];
   }
-  std::vector<double> distance, hops(graph.arcs.size(), 1);
+  std::vector<double> distance, length;
   std::vector<int> via;
   for (unsigned v = 0; v < graph.size(); ++v) {
     if (v == from || lacks[v] <= 0)
       continue; // what arrives and is not wanted does no harm
-    if (via.empty())
-      via = ways(from, hops, distance);
+    if (via.empty()) {
+      // Round busy arcs: a per cent more load makes them e^2 times as long.
+      for (unsigned a = 0; a < load.size(); ++a)
+        length.push_back(
+            (std::exp(std::min(300.0, 200 * (timeOf(a, load[a]) / busiest - 1))) + 1e-4) /
+            capacity[a]);
+      via = ways(from, length, distance);
+    }
     if (via[v] < 0)
       return false;
     for (unsigned at = v; at != from; at = graph.arcs[via[at]].from)
-      flow[via[at]] += lacks[v];
+      load[via[at]] += lacks[v];
   }
   return true;
 }
 
-std::optional<ConcurrentFlow> Router::byProgram() const {
+bool Router::byProgram() {
   unsigned arcs = graph.arcs.size();
   if (targets.size() * arcs + 1 > maxColumns)
-    return std::nullopt;
+    return false;
   LinearProgram program;
   program.objective.assign(targets.size() * arcs + 1, 0);
   unsigned time = program.objective.size() - 1;
@@ -214,124 +234,113 @@ std::optional<ConcurrentFlow> Router::byProgram() const {
   }
   std::optional<LinearSolution> solution = solve(program);
   if (!solution)
-    return std::nullopt;
-  return prove({solution->values.data(), solution->values.size() - 1},
-               {solution->prices.data(), arcs}, double(largest));
+    return false;
+  consider({solution->values.data(), solution->values.size() - 1}, {solution->prices.data(), arcs},
+           double(largest));
+  return bound > 0;
 }
 
-std::optional<ConcurrentFlow> Router::byInteriorPoint() const {
-  std::vector<SourceFlow> sources;
+std::pair<std::vector<SourceFlow>, double> Router::sourceFlows() const {
   double total = 0;
   for (const auto &[from, ends] : targets)
     for (auto [end, amount] : ends)
       total += double(amount);
   double scale = total / double(targets.size());
+  std::vector<SourceFlow> sources;
   for (const auto &[from, ends] : targets) {
     sources.push_back({from, std::vector<double>(graph.size())});
     for (auto [end, amount] : ends)
       sources.back().wanted[end] += double(amount) / scale;
   }
-  std::optional<FlowSolution> solution = solveFlows(graph, capacity, sources);
-  if (!solution)
-    return std::nullopt;
-  return prove(solution->flows, solution->prices, scale);
+  return {std::move(sources), scale};
 }
 
-/// Prices become lengths. Flows, in `scale` bytes, become fractions that are repaired and timed.
-std::optional<ConcurrentFlow> Router::prove(llvm::ArrayRef<double> flows,
-                                            llvm::ArrayRef<double> prices, double scale) const {
-  ConcurrentFlow result;
+bool Router::byInteriorPoint() {
+  auto [sources, scale] = sourceFlows();
+  std::optional<FlowSolution> solution = solveFlows(graph, capacity, sources);
+  if (!solution)
+    return false;
+  consider(solution->flows, solution->prices, scale);
+  return bound > 0;
+}
+
+bool Router::bySplitting() {
+  auto [sources, unused] = sourceFlows();
+  double scale = unused;
+  return splitFlows(graph, capacity, sources,
+                    [&](const FlowSolution &solution) {
+                      return consider(solution.flows, solution.prices, scale);
+                    }) &&
+         bound > 0;
+}
+
+FlowWorth Router::consider(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices,
+                           double scale) {
   double dearest = 0;
   for (double price : prices)
     dearest = std::max(dearest, price);
   if (!(dearest > 0))
-    return std::nullopt;
+    return {0, std::numeric_limits<double>::infinity()};
   std::vector<double> relative;
   for (double price : prices)
     relative.push_back(price / dearest);
-  for (Int length : toFractions(relative).numerators)
-    result.lengths.push_back(int64_t(length));
+  double bounds = boundOf(relative);
+  if (bounds > bound) {
+    bound = bounds;
+    best.lengths.clear();
+    for (Int length : toFractions(relative).numerators)
+      best.lengths.push_back(int64_t(length));
+  }
+  Rational time = route(flows, scale);
+  double takes =
+      time.isValid() ? time.toDouble() * widest : std::numeric_limits<double>::infinity();
+  if (takes < routed || !best.routed.isValid()) {
+    routed = takes;
+    best.routed = time;
+  }
+  return {bounds / scale, takes / scale};
+}
 
+/// The bound of some lengths, in bytes over the widest arc's capacity.
+double Router::boundOf(llvm::ArrayRef<double> length) const {
+  double demand = 0, supply = 0;
+  std::vector<double> distance;
+  for (const auto &[from, ends] : targets) {
+    ways(from, length, distance);
+    for (auto [end, amount] : ends)
+      demand += distance[end] * double(amount);
+  }
+  for (unsigned a = 0; a < length.size(); ++a)
+    supply += capacity[a] * length[a];
+  return demand / supply;
+}
+
+/// The time of a routing made of flows, in whole numbers; invalid: there is none, or it overflows.
+Rational Router::route(llvm::ArrayRef<double> flows, double scale) const {
   std::vector<double> amounts;
   for (double flow : flows)
     amounts.push_back(flow * (scale / double(unit)));
   Fractions exact = toFractions(amounts);
-  std::vector<Int> load(graph.arcs.size(), 0);
-  size_t source = 0;
+  size_t arcs = graph.arcs.size();
+  std::vector<Int> load(arcs, 0);
+  for (size_t i = 0; i < exact.numerators.size(); ++i)
+    load[i % arcs] += exact.numerators[i];
+  double busiest = 0;
+  for (unsigned a = 0; a < arcs; ++a)
+    busiest = std::max(busiest, timeOf(a, load[a]));
+  llvm::ArrayRef<Int> flow = exact.numerators;
   for (const auto &[from, ends] : targets) {
-    llvm::MutableArrayRef<Int> flow(exact.numerators.data() + load.size() * source++, load.size());
-    if (!repair(from, ends, exact.denominator, flow))
-      return std::nullopt;
-    for (unsigned a = 0; a < load.size(); ++a)
-      load[a] += flow[a];
+    if (!repair(from, ends, exact.denominator, flow.take_front(arcs), busiest, load))
+      return Rational::invalid();
+    flow = flow.drop_front(arcs);
   }
-  result.routed = timeOf(load, Rational::make(exact.denominator, 1)) * Rational::make(Int(unit), 1);
-  return result;
-}
-
-/// Each round routes every pair along a shortest way and lengthens links by their load. The rounds'
-/// average is a routing; the lengths that bound best are a dual solution.
-std::optional<ConcurrentFlow> Router::bySearch() const {
-  size_t looks = targets.size() * graph.arcs.size();
-  for (const auto &[from, ends] : targets)
-    looks += ends.size();
-  size_t most = std::min(mostRounds, maxSearch / looks);
-  if (most < fewestRounds)
-    return std::nullopt;
-  std::vector<double> length, distance, best;
-  for (double c : capacity)
-    length.push_back(1 / c);
-  std::vector<Int> load(graph.arcs.size(), 0);
-  double bestBound = -1;
-  for (size_t round = 0; round < most; ++round) {
-    std::vector<double> now(graph.arcs.size(), 0);
-    double demand = 0, supply = 0;
-    for (const auto &[from, ends] : targets) {
-      std::vector<int> via = ways(from, length, distance);
-      for (auto [end, amount] : ends) {
-        if (via[end] < 0)
-          return std::nullopt;
-        demand += distance[end] * double(amount);
-        for (unsigned v = end; v != from; v = graph.arcs[via[v]].from) {
-          now[via[v]] += double(amount);
-          load[via[v]] += Int(amount / unit);
-        }
-      }
-    }
-    double busiest = 0;
-    for (unsigned a = 0; a < now.size(); ++a) {
-      supply += capacity[a] * length[a];
-      busiest = std::max(busiest, now[a] / capacity[a]);
-    }
-    if (demand / supply > bestBound) {
-      bestBound = demand / supply;
-      best = length;
-    }
-    double step = 0.5 / (1 + 0.1 * double(round)), longest = 0;
-    for (unsigned a = 0; a < now.size(); ++a) {
-      length[a] *= std::exp(step * now[a] / capacity[a] / busiest);
-      longest = std::max(longest, length[a] * capacity[a]);
-    }
-    for (double &l : length) // only ratios matter
-      l /= longest;
-  }
-  ConcurrentFlow result;
-  result.routed = timeOf(load, Rational(int64_t(most))) * Rational::make(Int(unit), 1);
-  double longest = *std::max_element(best.begin(), best.end());
-  for (double l : best)
-    result.lengths.push_back(int64_t(std::llround(l / longest * double(1 << 20))));
-  return result;
+  return timeOf(load, Rational::make(exact.denominator, 1)) * Rational::make(Int(unit), 1);
 }
 
 std::optional<ConcurrentFlow> topology::concurrentFlow(const FlowGraph &whole,
                                                        llvm::ArrayRef<Demand> demands) {
   Contraction small = contract(whole, demands);
-  Router router(small.graph, small.demands);
-  std::optional<ConcurrentFlow> flow = router.byProgram();
-  if (!flow)
-    flow = router.byInteriorPoint();
-  if (!flow)
-    flow = router.bySearch();
+  std::optional<ConcurrentFlow> flow = Router(small.graph, small.demands).run();
   if (!flow)
     return std::nullopt;
   // The narrowest of a chain has its length, the others have none.

@@ -24,9 +24,9 @@ struct ConcurrentFlow {
 };
 
 /// The least time in which all amounts move at once: by a linear program where that is small
-/// enough, and then `lengths` and `routed` usually meet; else by multiplicative weights, and then
-/// they leave a gap. Every demand must be routable; none has equal ends or is zero. std::nullopt:
-/// too large.
+/// enough, and then `lengths` and `routed` usually meet; else by an interior point or by operator
+/// splitting, and then they leave a gap. Every demand must be routable; none has equal ends or is
+/// zero. std::nullopt: too large.
 std::optional<ConcurrentFlow> concurrentFlow(const FlowGraph &graph,
                                              llvm::ArrayRef<Demand> demands);
 

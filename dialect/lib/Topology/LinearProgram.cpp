@@ -46,7 +46,7 @@ struct Colours {
 
 /// The coarsest partition of rows and columns in which members of one part have equal entries
 /// towards each other part. (Sums of hashes stand for multisets: a collision would give a wrong
-/// solution, which the caller's proof refuses.)
+/// solution, which the caller's proof refuses.) Stops where that has more than `maxArea`.
 std::pair<Colours, Colours> refine(const LinearProgram &program) {
   std::vector<uint64_t> rows, columns;
   for (const LinearProgram::Row &row : program.rows)
@@ -57,7 +57,7 @@ std::pair<Colours, Colours> refine(const LinearProgram &program) {
   while (true) {
     Colours rowColours(rows), columnColours(columns);
     size_t now = rowColours.first.size() + columnColours.first.size();
-    if (now == before)
+    if (now == before || rowColours.first.size() * columnColours.first.size() > maxArea)
       return {std::move(rowColours), std::move(columnColours)};
     before = now;
     std::vector<uint64_t> rowSums(rows.size()), columnSums(columns.size());

@@ -14,6 +14,11 @@ constexpr double unreachable = 1e200;
 /// Columns are generated until the prices show that no packing is better by more than this.
 constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
+/// What few trees of one share may lose to many of several; and what an edge deeper costs, of the
+/// highest price.
+constexpr double evenTolerance = 4e-3, depthPrice = 1e-3;
+/// Above, a linear program alone.
+constexpr unsigned mostEvenMembers = 32;
 /// Shares of trees along which sums are made.
 constexpr unsigned maxInwardShares = 6;
 
@@ -109,6 +114,9 @@ private:
   std::vector<unsigned> shallow(unsigned root) const;
   double busiest(const std::vector<std::pair<const Tree *, double>> &amounts) const;
   TreePacking rounded(double rate, unsigned maxShares) const;
+  std::vector<unsigned> grown(unsigned root, const std::vector<double> &prices) const;
+  std::optional<TreePacking> even(double rate);
+  void finish(TreePacking &packing) const;
 };
 
 Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, bool inward)
@@ -248,7 +256,13 @@ TreePacking Packer::rounded(double rate, unsigned maxShares) const {
     if (load * rate <= 1 + tolerance)
       break;
   }
-  for (PackedTree &tree : best.trees) {
+  finish(best);
+  return best;
+}
+
+void Packer::finish(TreePacking &packing) const {
+  packing.depth = 0;
+  for (PackedTree &tree : packing.trees) {
     std::vector<unsigned> depth(n, 0);
     tree.order = {tree.root};
     for (size_t i = 0; i < tree.order.size(); ++i)
@@ -256,9 +270,87 @@ TreePacking Packer::rounded(double rate, unsigned maxShares) const {
         if (v != tree.root && tree.parent[v] == tree.order[i]) {
           tree.order.push_back(v);
           depth[v] = depth[tree.order[i]] + 1;
-          best.depth = std::max(best.depth, depth[v]);
+          packing.depth = std::max(packing.depth, depth[v]);
         }
   }
+}
+
+/// Grown from the root, each time by the edge whose price and depth are least.
+std::vector<unsigned> Packer::grown(unsigned root, const std::vector<double> &prices) const {
+  std::vector<unsigned> parent(n, root), depth(n, 0);
+  std::vector<double> least(n, unreachable);
+  std::vector<bool> inside(n, false);
+  double most = *std::max_element(prices.begin(), prices.end());
+  unsigned last = root;
+  for (unsigned added = 1; added < n; ++added) {
+    inside[last] = true;
+    for (unsigned k = 1; k < n; ++k) {
+      unsigned v = (last + k) % n;
+      if (inside[v] || edge[last][v].empty())
+        continue;
+      double cost = depthPrice * most * (depth[last] + 1);
+      for (const Use &use : edge[last][v])
+        cost += prices[use.row] * use.perByte;
+      if (cost < least[v]) {
+        least[v] = cost;
+        parent[v] = last;
+        depth[v] = depth[last] + 1;
+      }
+    }
+    unsigned best = n;
+    for (unsigned k = 1; k < n; ++k)
+      if (unsigned v = (root + k) % n; !inside[v] && (best == n || least[v] < least[best]))
+        best = v;
+    last = best;
+  }
+  return parent;
+}
+
+/// A few trees of one share for each root, as shallow as may be, where they come as near to the
+/// highest rate as whole shares can: each in turn is grown anew at prices that rise with the load
+/// of what all others leave.
+std::optional<TreePacking> Packer::even(double rate) {
+  constexpr unsigned mostEach = 6, passes = 40;
+  std::optional<TreePacking> best;
+  double bestLoad = std::numeric_limits<double>::infinity();
+  for (unsigned each = 1; each <= mostEach; ++each) {
+    std::vector<std::vector<unsigned>> parents(size_t(n) * each);
+    std::vector<double> load(rows, 0), prices(rows);
+    double goal = each / rate;
+    auto put = [&](const std::vector<unsigned> &parent, double amount) {
+      if (parent.empty())
+        return;
+      for (unsigned v = 0; v < n; ++v)
+        if (parent[v] != v)
+          for (const Use &use : edge[parent[v]][v])
+            load[use.row] += amount * use.perByte;
+    };
+    for (unsigned pass = 0; pass < passes; ++pass) {
+      double steepness = std::min(40.0, 4.0 + 1.5 * pass);
+      for (size_t i = 0; i < parents.size(); ++i) {
+        put(parents[i], -1);
+        for (unsigned row = 0; row < rows; ++row)
+          prices[row] = std::exp(steepness * (load[row] / goal - 1));
+        parents[i] = grown(unsigned(i) / each, prices);
+        put(parents[i], 1);
+      }
+      double busiest = *std::max_element(load.begin(), load.end()) / each;
+      if (busiest >= bestLoad * (1 - tolerance))
+        continue;
+      bestLoad = busiest;
+      best.emplace();
+      best->shares = each;
+      best->secondsPerByte = busiest * unit;
+      for (size_t i = 0; i < parents.size(); ++i)
+        best->trees.push_back({unsigned(i) / each, 1, parents[i], {}});
+      if (busiest * rate <= 1 + evenTolerance)
+        break;
+    }
+    if (bestLoad * rate <= 1 + evenTolerance)
+      break;
+  }
+  if (best)
+    finish(*best);
   return best;
 }
 
@@ -310,6 +402,10 @@ std::optional<TreePacking> Packer::run(unsigned maxShares) {
   if (!(rate > 0))
     return std::nullopt;
   TreePacking packing = rounded(rate, maxShares);
+  if (n <= mostEvenMembers)
+    if (std::optional<TreePacking> other = even(rate);
+        other && other->secondsPerByte <= packing.secondsPerByte * (1 + evenTolerance))
+      packing = std::move(*other);
   packing.leastSecondsPerByte = std::isfinite(most) ? unit / most : 0;
   return packing;
 }
@@ -324,23 +420,23 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
 }
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
-    : ranks(topology.numRanks()), lanes(1), resources(topology, rate) {
-  // Where a pair has no route, no exchange with all peers runs, and trees have no lanes in turn.
-  if (ranks > maxTreeMembers)
-    return;
-  for (unsigned from = 0; from < ranks; ++from)
-    for (unsigned to = 0; to < ranks; ++to)
-      if (!resources.route(from, to))
-        return;
+    : ranks(topology.numRanks()), resources(topology, rate) {
+  constexpr unsigned fewPeers = 8, mostLanes = 16;
   std::map<unsigned, std::set<std::string>> neighbours;
   for (const Link &link : topology.links) {
     const Node &to = topology.nodes[link.to];
     if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi)
       neighbours[link.from].insert(to.bundle.empty() ? to.name : to.bundle);
   }
-  for (unsigned rank = 0; rank < ranks; ++rank)
-    if (topology.rankNode(rank).kind == NodeKind::gpu)
-      lanes = std::max({lanes, 2u, unsigned(neighbours[topology.ranks[rank]].size())});
+  for (unsigned rank = 0; rank < ranks; ++rank) {
+    if (topology.rankNode(rank).kind != NodeKind::gpu)
+      continue;
+    unsigned joined = neighbours[topology.ranks[rank]].size();
+    lanes = std::max({lanes, std::min(mostLanes, joined), std::min(fewPeers, ranks - 1)});
+    if (const RankResources &own = resources.rank(rank); own.memory >= 0)
+      sums = std::max(sums, own.memoryPerByte.toDouble() /
+                                resources.resources()[own.memory].capacity.toDouble());
+  }
 }
 
 const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, bool inward) {

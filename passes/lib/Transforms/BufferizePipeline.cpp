@@ -14,6 +14,7 @@ void ncclx::buildBufferizePipeline(OpPassManager &pm) {
   pm.addPass(createVerifyLegality());
   // Elementwise arith and math on tensors do not bufferize by themselves.
   pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  pm.addPass(createAnswerGets());
   pm.addPass(createMaterializeDestinations());
   pm.addPass(createExpandFutures());
   pm.addPass(createVerifyInFlight());

@@ -20,19 +20,25 @@ struct MaterializeDestinations : ncclx::impl::MaterializeDestinationsBase<Materi
   using MaterializeDestinationsBase::MaterializeDestinationsBase;
 
   void runOnOperation() override {
-    getOperation().walk([](CollectiveOpInterface op) {
-      if (op.getDest())
+    auto materialize = [](Operation *at, RankedTensorType type, MutableOperandRange dest) {
+      OpBuilder builder(at);
+      Value empty = tensor::EmptyOp::create(builder, at->getLoc(), type.getShape(),
+                                            type.getElementType(), type.getEncoding());
+      dest.assign(empty);
+      remark::passed(at->getLoc(),
+                     remark::RemarkOpts::name("DestinationMaterialized").category("ncclx-buffers"))
+          << remark::metric("Bytes", getPayloadBytes(type, type));
+    };
+    getOperation().walk([&](Operation *op) {
+      if (auto get = dyn_cast<GetOp>(op); get && !get.getDest())
+        materialize(op, get.getResult().getType(), get.getDestMutable());
+      auto collective = dyn_cast<CollectiveOpInterface>(op);
+      if (!collective || collective.getDest())
         return;
       // The region of a start holds the collective alone.
       auto start = dyn_cast<StartOp>(op->getParentOp());
-      OpBuilder builder(start ? start.getOperation() : op.getOperation());
-      auto type = cast<RankedTensorType>(op.getOutputType());
-      Value empty = tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(),
-                                            type.getElementType(), type.getEncoding());
-      op.getDestMutable().assign(empty);
-      remark::passed(op.getLoc(),
-                     remark::RemarkOpts::name("DestinationMaterialized").category("ncclx-buffers"))
-          << remark::metric("Bytes", getPayloadBytes(type, type));
+      materialize(start ? start.getOperation() : op,
+                  cast<RankedTensorType>(collective.getOutputType()), collective.getDestMutable());
     });
   }
 };

@@ -21,7 +21,7 @@ namespace {
 bool communicates(scf::ForOp loop) {
   return loop
       .walk([](Operation *op) {
-        return isa<CollectiveOpInterface, BarrierOp, StartOp, AwaitOp, FinishOp, FinishChunkOp>(op)
+        return isCommunication(op) || isa<StartOp, AwaitOp, FinishOp, FinishChunkOp>(op)
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })

@@ -30,6 +30,7 @@ private:
   LogicalResult verifyCall(func::CallOp call);
   LogicalResult verifyFutures(Operation *op);
   LogicalResult verifyChunks(StartOp start);
+  LogicalResult verifyWindows(Operation *op);
 
   func::FuncOp getCallee(func::CallOp call) {
     return tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
@@ -104,7 +105,7 @@ void Verifier::findCommunicating() {
   for (bool changed = true; changed;) {
     changed = false;
     module.walk([&](Operation *op) {
-      bool communicates = isa<CollectiveOpInterface, BarrierOp>(op);
+      bool communicates = isCommunication(op);
       if (auto call = dyn_cast<func::CallOp>(op))
         communicates = communicating.contains(getCallee(call));
       if (communicates)
@@ -165,11 +166,25 @@ LogicalResult Verifier::verifyChunks(StartOp start) {
   return success();
 }
 
+/// legality L10: who uses a window sees the op that makes it.
+LogicalResult Verifier::verifyWindows(Operation *op) {
+  auto isWindow = [](Value v) { return isa<WindowType>(v.getType()); };
+  bool handsOn = llvm::any_of(op->getOperands(), isWindow) && !isCommunication(op);
+  bool gives = llvm::any_of(op->getResults(), isWindow) && !isa<WindowOp>(op);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      gives |= llvm::any_of(block.getArguments(), isWindow);
+  if (!handsOn && !gives)
+    return success();
+  return op->emitOpError("hands on a window, which only put, get, signal and wait may name, in the "
+                         "function that makes it");
+}
+
 LogicalResult Verifier::run() {
   findCommunicating();
   bool ok = true;
   module.walk([&](Operation *op) {
-    bool communicates = isa<CollectiveOpInterface, BarrierOp>(op);
+    bool communicates = isCommunication(op);
     if (auto call = dyn_cast<func::CallOp>(op)) {
       ok &= succeeded(verifyCall(call));
       communicates = communicating.contains(getCallee(call));
@@ -193,7 +208,7 @@ LogicalResult Verifier::run() {
     }
     if (auto start = dyn_cast<StartOp>(op))
       ok &= succeeded(verifyChunks(start));
-    ok &= succeeded(verifyFutures(op));
+    ok &= succeeded(verifyFutures(op)) && succeeded(verifyWindows(op));
   });
   return success(ok);
 }

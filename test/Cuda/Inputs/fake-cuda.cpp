@@ -111,8 +111,8 @@ struct CUstream_st {
   std::deque<std::function<bool()>> work; ///< false: not yet
   bool busy = false, leaving = false;
   CUctx_st *context = nullptr;
-  CUgraph_st *capture = nullptr; ///< with `tail`, of the thread that captures
-  std::vector<size_t> tail;      ///< what the stream's next captured thing comes after
+  std::shared_ptr<CUgraph_st> capture; ///< with `tail`, of the thread that captures
+  std::vector<size_t> tail;            ///< what the stream's next captured thing comes after
   std::thread thread{[this] { serve(); }};
 
   void serve() {
@@ -152,15 +152,16 @@ struct CUstream_st {
   }
 };
 struct CUevent_st {
-  uint64_t recorded = 0, done = 0; // under `everything`
-  CUgraph_st *capture = nullptr;   ///< recorded there last, behind `tail`
+  uint64_t recorded = 0, done = 0;     // under `everything`
+  std::shared_ptr<CUgraph_st> capture; ///< recorded there last, behind `tail`
   std::vector<size_t> tail;
-};
-struct CUmod_st {
-  std::string image;
 };
 struct CUfunc_st {
   std::string name;
+};
+struct CUmod_st {
+  std::string image;
+  std::vector<std::unique_ptr<CUfunc_st>> functions = {}; // which go with it
 };
 
 namespace {
@@ -381,14 +382,14 @@ int cuStreamBeginCapture_v2(Stream stream, int) {
   FAKE_CUDA_FAILS;
   if (stream->capture)
     return illegalState;
-  stream->capture = new CUgraph_st;
+  stream->capture = std::make_shared<CUgraph_st>();
   stream->capture->members = {stream};
   stream->tail.clear();
   return success;
 }
 int cuStreamEndCapture(Stream stream, Graph *graph) {
   FAKE_CUDA_FAILS;
-  CUgraph_st *made = stream->capture;
+  std::shared_ptr<CUgraph_st> made = stream->capture;
   if (!made || made->members.front() != stream)
     return illegalState;
   // Whatever a stream did has been joined by the one that began.
@@ -402,7 +403,7 @@ int cuStreamEndCapture(Stream stream, Graph *graph) {
     member->capture = nullptr;
   if (std::find(joined.begin(), joined.end(), false) != joined.end())
     return unjoined;
-  *graph = made;
+  *graph = new CUgraph_st(*made);
   return success;
 }
 int cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph, unsigned long long) {
@@ -518,7 +519,7 @@ int cuModuleUnload(Module module) {
 int cuModuleGetFunction(Function *function, Module module, const char *name) {
   if (module->image.find(std::string(name) + "(") == std::string::npos)
     return notFound;
-  *function = new CUfunc_st{name};
+  *function = module->functions.emplace_back(new CUfunc_st{name}).get();
   return success;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int, size_t) {

@@ -105,6 +105,48 @@ std::string GraphText::over(const Axes &axes) const {
   return "@" + axes.grid + " groups [" + text + "]";
 }
 
+static std::string listed(const Shape &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
+static std::string windowType(const Tensor &window) {
+  return "!ncclx.window<" + window.type() + ">";
+}
+
+Tensor GraphText::window(Shape shape, const std::string &element, const Axes &axes,
+                         const std::optional<Tensor> &init) {
+  Tensor t{fresh(), std::move(shape), element, {}, groupSize(axes)};
+  line(t.name + " = ncclx.window over " + over(axes) +
+       (init ? " init(" + init->name + " : " + init->type() + ")" : "") + " : " + windowType(t));
+  return t;
+}
+
+void GraphText::put(const Tensor &in, const Tensor &window, const Shape &offsets,
+                    const std::string &peers) {
+  line("ncclx.put " + in.name + " into " + window.name + listed(offsets) + " " + peers + " : " +
+       in.type() + " into " + windowType(window));
+}
+
+Tensor GraphText::get(const Tensor &window, const Shape &offsets, Shape shape,
+                      const std::string &peers) {
+  Tensor t{fresh(), std::move(shape), window.element, {}, 0};
+  line(t.name + " = ncclx.get " + window.name + listed(offsets) + " " + peers + " : " +
+       windowType(window) + " -> " + t.type());
+  return t;
+}
+
+void GraphText::signal(const Tensor &window, const std::string &peers) {
+  line("ncclx.signal " + window.name + " " + peers + " : " + windowType(window));
+}
+
+void GraphText::wait(const Tensor &window, const std::string &peers, int64_t count) {
+  line("ncclx.wait " + window.name + " " + peers + " count " + std::to_string(count) + " : " +
+       windowType(window));
+}
+
 std::string GraphText::rootWords(int64_t root, const Axes &axes) const {
   if (!axes.groups.empty())
     return " root [" + std::to_string(root) + "] ";

@@ -74,6 +74,15 @@ public:
   Tensor gather(const Tensor &in, int64_t dim, int64_t extent, int64_t root, const Axes &axes);
   Tensor scatter(const Tensor &in, int64_t dim, int64_t root, const Axes &axes);
   void barrier(const Axes &axes);
+  /// A window of this shape, to be named by what follows; `peers` are "shift 1", "pairs [0 -> 1]"
+  /// or none: the own one.
+  Tensor window(Shape shape, const std::string &element, const Axes &axes,
+                const std::optional<Tensor> &init = std::nullopt);
+  void put(const Tensor &in, const Tensor &window, const Shape &offsets, const std::string &peers);
+  Tensor get(const Tensor &window, const Shape &offsets, Shape shape,
+             const std::string &peers = "");
+  void signal(const Tensor &window, const std::string &peers);
+  void wait(const Tensor &window, const std::string &peers, int64_t count = 1);
   Tensor await(const Tensor &future);
   Tensor chunk(const Tensor &future, int64_t i, int64_t dim);
 

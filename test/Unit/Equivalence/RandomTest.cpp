@@ -140,7 +140,54 @@ private:
       g.barrier(group());
     if (computes(a.element) && below(3) == 0)
       return compute(a);
+    if (below(8) == 0)
+      return oneSided(a);
     communicate(a);
+  }
+
+  /// A map of peers, and its inverse; the members are those that every group has.
+  std::pair<std::string, std::string> peers(int64_t members) {
+    if (below(2)) {
+      int64_t by = below(9) - 4;
+      return {"shift " + std::to_string(by), "shift " + std::to_string(-by)};
+    }
+    Shape to(members);
+    std::iota(to.begin(), to.end(), 0);
+    std::shuffle(to.begin(), to.end(), random);
+    std::string forth, back;
+    for (int64_t from = 0; from < members; ++from)
+      if (below(3)) {
+        std::string comma = forth.empty() ? "" : ", ";
+        forth += comma + std::to_string(from) + " -> " + std::to_string(to[from]);
+        back += comma + std::to_string(to[from]) + " -> " + std::to_string(from);
+      }
+    return {"pairs [" + forth + "]", "pairs [" + back + "]"};
+  }
+
+  /// A window over what `a` holds: parts of it are put once or twice to the same peers, who read
+  /// what has come, and say so.
+  void oneSided(const Tensor &a) {
+    Axes axes = group();
+    auto [forth, back] = peers(smallest(axes, g.groupSize(axes)));
+    Tensor w = g.window(a.shape, a.element, axes, a), result;
+    for (int64_t round = 0, rounds = 1 + below(2); round < rounds; ++round) {
+      int64_t dim = below(2), rows = a.shape[dim], begin = below(rows);
+      Tensor part = g.slice(a, dim, begin, 1 + below(rows - begin));
+      Shape at(2);
+      at[dim] = below(rows - part.shape[dim] + 1);
+      g.put(part, w, at, forth);
+      int64_t signals = 1 + below(2);
+      for (int64_t i = 0; i < signals; ++i)
+        g.signal(w, forth);
+      if (below(2))
+        g.barrier(group());
+      g.wait(w, forth, signals);
+      result =
+          g.get(w, {0, 0}, a.shape, below(3) ? "" : peers(smallest(axes, g.groupSize(axes))).first);
+      g.signal(w, back);
+      g.wait(w, back);
+    }
+    values.push_back(result);
   }
 
   void compute(const Tensor &a) {

@@ -85,6 +85,25 @@ struct Dataflow {
   }
 };
 
+/// The peer of each member of a group, as a permute, put, get, signal or wait names it.
+struct PeerMap {
+  IntegerAttr shift;
+  DenseI64ArrayAttr pairs;
+
+  static PeerMap of(Operation *op);
+  /// No peers: the op is on the own window.
+  bool isOwn() const { return !shift && !pairs; }
+  /// The peer of `member`, in a group of `numMembers`, or nothing.
+  std::optional<int64_t> getTarget(int64_t member, int64_t numMembers) const;
+  /// The member whose peer `member` is, or nothing.
+  std::optional<int64_t> getSource(int64_t member, int64_t numMembers) const;
+  /// The same the other way round.
+  PeerMap getInverse() const;
+  bool operator==(const PeerMap &other) const {
+    return shift == other.shift && pairs == other.pairs;
+  }
+};
+
 } // namespace mlir::ncclx
 
 #include "ncclx/NCCLX/NCCLXDialect.h.inc"
@@ -103,6 +122,20 @@ namespace mlir::ncclx {
 /// The grid that a collective names, or null. One symbol walk each: passes with many look-ups use
 /// a SymbolTableCollection.
 GridOp lookupGrid(CollectiveOpInterface op);
+
+/// The groups over which a collective, a barrier or a window is.
+struct NamedGroups {
+  GridOp grid;
+  ArrayAttr axes, groups;
+};
+/// Nothing of any other op.
+std::optional<NamedGroups> getNamedGroups(Operation *op);
+/// Whether the op itself communicates: it has groups, or works on a window that has.
+bool isCommunication(Operation *op);
+
+/// Makes each get of a peer's window under `root`, on tensors, a get of the own one and a permute,
+/// by which the peer answers. Fails where a window is not named by the op that makes it.
+LogicalResult answerGets(Operation *root);
 
 /// The number of members of the collective's groups, of the largest where they differ. The op must
 /// have been verified.

@@ -116,6 +116,22 @@ def NCCLX_FutureType : TypeDef<NCCLX_Dialect, "Future"> {
 // A constraint of its own, without a C++ class: the type is then printed with its full name.
 def NCCLX_Future : Type<NCCLX_FutureType.predicate, "future">;
 
+def NCCLX_WindowType : TypeDef<NCCLX_Dialect, "Window"> {
+  let mnemonic = "window";
+  let summary = "Memory of one shape on every member of a group, which the others may write";
+  let description = [{
+    `!ncclx.window<tensor<10x8xf32>>` names the memory and holds no value: what is in it is read by `ncclx.get`.
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$value);
+  let assemblyFormat = "`<` $value `>`";
+  let genVerifyDecl = 1;
+  let builders = [TypeBuilderWithInferredContext<(ins "::mlir::RankedTensorType":$value), [{
+    return $_get(value.getContext(), value);
+  }]>];
+}
+
+def NCCLX_Window : Type<NCCLX_WindowType.predicate, "window">;
+
 def NCCLX_TokenType : TypeDef<NCCLX_Dialect, "Token"> {
   let mnemonic = "token";
   let summary = "Stands for a collective in flight, below the level of futures";

@@ -301,6 +301,113 @@ def NCCLX_BarrierOp : NCCLX_Op<"barrier", [NCCLX_Effects, NCCLX_SymbolUser]> {
   let hasVerifier = 1;
 }
 
+//===--- One-sided, on windows ----------------------------------------------===//
+
+def NCCLX_WindowOp : NCCLX_Op<"window", [NCCLX_Effects, NCCLX_SymbolUser]> {
+  let summary = "Make memory that the members of a group write into and read";
+  let description = [{
+    Every member has memory of the type's shape, which holds `init` or nothing defined. The window may be written by
+    others as soon as they have come here, too.
+
+    ```mlir
+    %w = ncclx.window over @g["x"] init(%a : tensor<10x8xf32>) : !ncclx.window<tensor<10x8xf32>>
+    ```
+  }];
+  let arguments = (ins
+    FlatSymbolRefAttr:$grid, StrArrayAttr:$axes,
+    OptionalAttr<NCCLX_GroupsAttr>:$groups, // window C2
+    Optional<NCCLX_Data>:$init);            // window C3
+  let results = (outs NCCLX_Window:$window);
+  let assemblyFormat = [{
+    `over` $grid `` custom<Group>($axes, $groups) (`init` `(` $init^ `:` type($init) `)`)? attr-dict
+    `:` type($window)
+  }];
+  let hasVerifier = 1;
+}
+
+// What the ops on a window name: the peer of each member, and where the box begins.
+defvar NCCLX_peerParams = (ins OptionalAttr<I64Attr>:$shift, // peer C1
+  OptionalAttr<DenseI64ArrayAttr>:$pairs);                   // peer C1, C2, C3
+defvar NCCLX_boxParams = (ins Variadic<Index>:$offsets, DenseI64ArrayAttr:$static_offsets); // box C1, C2
+
+def NCCLX_PutOp : NCCLX_Op<"put", [NCCLX_Effects]> {
+  let summary = "Write a tensor into a box of a peer's window";
+  let description = [{
+    The peer of member i is (i + k) mod n by `shift k`, or its partner in `pairs [i -> peer]`; a member without one
+    writes nothing. Without either it is the own window that is written. The box begins at the offsets and has the shape of
+    the source. The peer may read it behind a wait for a signal that came after the put.
+
+    ```mlir
+    ncclx.put %row into %w[9, 0] shift -1 : tensor<1x8xf32> into !ncclx.window<tensor<10x8xf32>>
+    ```
+  }];
+  let arguments = !con((ins NCCLX_Data:$source, NCCLX_Window:$window), NCCLX_boxParams, NCCLX_peerParams);
+  let assemblyFormat = [{
+    $source `into` $window `` custom<DynamicIndexList>($offsets, $static_offsets)
+    `` custom<PeerMap>($shift, $pairs) attr-dict `:` type($source) `into` type($window)
+  }];
+  let hasVerifier = 1;
+}
+
+def NCCLX_GetOp : NCCLX_Op<"get", [AttrSizedOperandSegments, NCCLX_Effects]> {
+  let summary = "Read a box of the own window, or of a peer's";
+  let description = [{
+    The box begins at the offsets and has the shape of the result. Peers are named as in `ncclx.put`; a member without one
+    gets zeros. What a peer's window holds is what the peer itself would read at this place: it answers with a permute
+    (`ncclx-answer-gets`).
+
+    ```mlir
+    %r = ncclx.get %w[9, 0] : !ncclx.window<tensor<10x8xf32>> -> tensor<1x8xf32>
+    %s = ncclx.get %w[9, 0] shift 1 : !ncclx.window<tensor<10x8xf32>> -> tensor<1x8xf32>
+    ```
+  }];
+  let arguments = !con((ins NCCLX_Window:$window), NCCLX_boxParams, NCCLX_peerParams,
+    (ins Optional<NCCLX_Data>:$dest));              // get C1, C2
+  let results = (outs Optional<AnyRankedTensor>:$result); // get C1
+  let assemblyFormat = [{
+    $window `` custom<DynamicIndexList>($offsets, $static_offsets) `` custom<PeerMap>($shift, $pairs)
+    (`into` `(` $dest^ `:` type($dest) `)`)? attr-dict `:` type($window) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The type of what is read.
+    ::mlir::ShapedType getBoxType() {
+      return ::mlir::cast<::mlir::ShapedType>((getResult() ? getResult() : getDest()).getType());
+    }
+  }];
+}
+
+def NCCLX_SignalOp : NCCLX_Op<"signal", [NCCLX_Effects]> {
+  let summary = "Tell a peer that all is done that this member did to the window so far";
+  let description = [{
+    Peers are named as in `ncclx.put`. What the peer's window was sent has arrived, and what was read of the own one has been
+    read, before the peer sees the signal.
+
+    ```mlir
+    ncclx.signal %w shift -1 : !ncclx.window<tensor<10x8xf32>>
+    ```
+  }];
+  let arguments = !con((ins NCCLX_Window:$window), NCCLX_peerParams);
+  let assemblyFormat = "$window `` custom<PeerMap>($shift, $pairs) attr-dict `:` type($window)";
+  let hasVerifier = 1;
+}
+
+def NCCLX_WaitOp : NCCLX_Op<"wait", [NCCLX_Effects]> {
+  let summary = "Wait for signals that have not been waited for";
+  let description = [{
+    The signals are those made with the same `shift` or `pairs`, of this window: a wait by `shift 1` is for the member
+    before this one. It takes the next `count` of them; members to whom none come do not wait. What this member does to the
+    window behind it happens after what the signals tell of.
+
+    ```mlir
+    ncclx.wait %w shift -1 count 1 : !ncclx.window<tensor<10x8xf32>>
+    ```
+  }];
+  let arguments = !con((ins NCCLX_Window:$window), NCCLX_peerParams, (ins I64Attr:$count)); // wait C1
+  let assemblyFormat = "$window `` custom<PeerMap>($shift, $pairs) `count` $count attr-dict `:` type($window)";
+  let hasVerifier = 1;
+}
+
 //===--- Asynchrony, on tensors -------------------------------------------===//
 
 def NCCLX_StartOp : NCCLX_Op<"start", [RecursiveMemoryEffects, SingleBlock]> {

@@ -43,15 +43,19 @@ class TreePacker {
 public:
   TreePacker(const Topology &topology, Rate rate);
   unsigned numRanks() const { return ranks; }
-  /// Copies that one rank has to start at once to fill its links: one for each neighbour, and
-  /// another where there is one alone, which is started while that moves. One for a process, which
-  /// copies by itself, where a pair has no route, and above maxTreeMembers ranks.
+  /// Copies that one rank starts at once: to each neighbour, and where there are few, as behind a
+  /// switch, to some peers more, so that what is slow keeps no other waiting. One for a process,
+  /// which copies by itself.
   unsigned copyLanes() const { return lanes; }
+  /// Seconds that a sum takes for each byte that it reads or writes, on the slowest rank; 0 where
+  /// copies stand still meanwhile.
+  double sumSecondsPerByte() const { return sums; }
   /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);
 
 private:
-  unsigned ranks, lanes;
+  unsigned ranks, lanes = 1;
+  double sums = 0;
   ResourceModel resources;
   std::map<std::pair<std::vector<unsigned>, bool>, std::optional<TreePacking>> known;
 };

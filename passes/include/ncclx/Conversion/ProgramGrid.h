@@ -25,7 +25,7 @@ public:
   };
   ArrayRef<Axis> axes() const { return list; }
   int64_t numRanks() const { return ranks; }
-  /// The axes that span the groups of `op`, a collective or barrier of the function: its members
+  /// The axes that span the groups of `op`, which names some (getNamedGroups): their members
   /// are numbered row-major over them, in this order. None where no axes span them.
   SmallVector<unsigned> axesOf(Operation *op) const;
 

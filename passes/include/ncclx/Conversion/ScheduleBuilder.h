@@ -31,6 +31,9 @@ struct Carrier {
   bool oneKernel = false;
   /// Lanes that copies to different peers of one collective take in turn.
   int64_t lanes = 1;
+  /// Seconds that a sum, while copies go on, takes for each byte that it reads or writes; 0: copies
+  /// stand still meanwhile.
+  double sumSecondsPerByte = 0;
 
   /// Index of a further lane of this collective: its own are numbered below lanesOfOne.
   int64_t lane(int64_t number) const { return (index + 1) * lanesOfOne + number; }
@@ -103,8 +106,11 @@ public:
     return interval(window, constant(0), constant(count));
   }
   Value slot(Value slots, ValueRange indices = {});
-  /// The slots [0, count) of the first dimension and all below them.
-  Value slotInterval(Value slots, int64_t count);
+  /// The slots [first, first + count) of the first dimension and all below them.
+  Value slotInterval(Value slots, Value first, Value count);
+  Value slotInterval(Value slots, int64_t count) {
+    return slotInterval(slots, constant(0), constant(count));
+  }
 
   // Ops on lanes. Each gives its token.
   struct LaneRef {

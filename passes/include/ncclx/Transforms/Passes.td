@@ -46,8 +46,23 @@ def SimplifyCollectives : Pass<"ncclx-simplify-collectives", "ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def AnswerGets : Pass<"ncclx-answer-gets", "ModuleOp"> {
+  let summary = "Have peers whose window is read send what they hold";
+  let description = [{
+    Every rank knows who reads whose window, so none needs to be asked. Before:
+    ```mlir
+    %r = ncclx.get %w[9, 0] shift 1 : !ncclx.window<tensor<10x8xf32>> -> tensor<1x8xf32>
+    ```
+    After:
+    ```mlir
+    %h = ncclx.get %w[9, 0] : !ncclx.window<tensor<10x8xf32>> -> tensor<1x8xf32>
+    %r = ncclx.permute %h shift -1 over @g["x"] : tensor<1x8xf32> -> tensor<1x8xf32>
+    ```
+  }];
+}
+
 def MaterializeDestinations : Pass<"ncclx-materialize-destinations", "ModuleOp"> {
-  let summary = "Give every collective on tensors an explicit destination";
+  let summary = "Give every collective and get on tensors an explicit destination";
   let description = [{
     Before:
     ```mlir

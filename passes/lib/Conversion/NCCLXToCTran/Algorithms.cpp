@@ -155,13 +155,13 @@ Value ctran::slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef n
 }
 
 Value ctran::memberWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t capacity,
-                          int64_t generations) {
+                          int64_t generations, StringRef number) {
   // Of packets, every piece starts on 64 bytes, so that one of 128 bytes with its flags does.
   int64_t line =
       s.carrier.oneKernel ? 64 / llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8) : 1;
   capacity = llvm::alignTo(std::max<int64_t>(1, capacity), line);
   int64_t granule = capacity;
-  Value window = s.scratch(c.name + ".parts",
+  Value window = s.scratch((c.name + ".parts" + number).str(),
                            MemRefType::get({c.groupSize(s) * capacity}, c.inType.getElementType()),
                            generations);
   // An outer dimension cuts at multiples of what its inner ones hold together.

@@ -165,7 +165,9 @@ Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef name, in
                  int64_t capacity);
 /// Scratch with room for `capacity` elements from each member, in member order.
 Value memberWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t capacity,
-                   int64_t generations = 1);
+                   int64_t generations = 1, StringRef number = "");
+/// Seconds that a step takes besides moving bytes: start of a copy, signal, wait (LaneCosts::gpu).
+constexpr double stepSeconds = 3e-6;
 /// Elements of the largest piece that the group's cut makes of the larger of input and output.
 int64_t capacityOf(ScheduleBuilder &s, const CollectiveSpec &c);
 

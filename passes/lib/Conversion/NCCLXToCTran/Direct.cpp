@@ -3,10 +3,13 @@
 // Schedules (a) and (e) of the ctran reference: a ready token from each receiver, one put to each,
 // one wait for each. all_gather, all_to_all and permute are one exchange; reduce_scatter is an
 // exchange into scratch and one reduction in member order; all_reduce is both, one after the other
-// (two-shot).
+// (two-shot). Where sums run beside copies, a reduction goes in chunks of its pieces, each half of
+// what is left: a chunk is summed while the next, which is no larger, travels.
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::ctran;
@@ -34,10 +37,12 @@ struct Exchange {
   Value told;              ///< the last ready token has been sent
 };
 
+/// Without `outFree` nobody is asked whether it is ready: an exchange before this one, of the same
+/// peers on the same lanes, has asked.
 Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, const Boxes &boxes,
                   ValueRange inReady, ValueRange outFree) {
   SmallVector<DimAttr> dims = boundDims(s, axes);
-  Value rtr = s.slots((name + ".ready").str(), dims, 1);
+  Value rtr = outFree.empty() ? Value() : s.slots((name + ".ready").str(), dims, 1);
   Value data = s.slots((name + ".data").str(), dims, 1);
   Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, Value()};
 
@@ -49,14 +54,16 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
     return size;
   };
   // A loop's token covers its last iteration, and so the earlier ones on the same lane (S13).
-  e.told = s.forEachPeer(axes, outFree.front(), [&](const Point &peer, Value) {
-    return s.ready(s.slot(s.at(rtr, peer), ownPoint(s, axes)), outFree, "ready");
-  });
+  if (rtr)
+    e.told = s.forEachPeer(axes, outFree.front(), [&](const Point &peer, Value) {
+      return s.ready(s.slot(s.at(rtr, peer), ownPoint(s, axes)), outFree, "ready");
+    });
   // Nothing orders copies to different peers, so they may be under way together.
   e.sent = s.forEachPeerInTurn(axes, inReady.front(), [&](const Point &peer, Value) {
     SmallVector<Value> after(inReady);
-    after.push_back(
-        s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
+    if (rtr)
+      after.push_back(
+          s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
     Value size = sizeFor(peer, after);
     return s.put(boxes.source(peer, size), boxes.dest(s.at(boxes.out, peer), size),
                  s.slot(s.at(data, peer), ownPoint(s, axes)), after, "put");
@@ -85,21 +92,68 @@ Value arriveAll(ScheduleBuilder &s, const Exchange &e, Value start) {
   });
 }
 
-/// Reduces every member's piece for this rank into `dest`: an exchange into scratch, then one
-/// reduction in member order.
-Value reduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
-                    int64_t capacity, Value start, InFlight &flight) {
-  Value parts = memberWindow(s, c, capacity);
-  Boxes boxes{[&](const Point &peer, Value) { return s.range(in, pointOf(s, c.axes, peer)); },
-              [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); }, parts};
-  // Nobody but this collective touches the scratch: it is free when a run starts.
-  Value entry = s.program.getEntry();
-  Exchange e = exchange(s, c.name + ".rs", c.axes, boxes, start, entry);
-  Value here = arriveAll(s, e, start);
-  flight.inFree = e.sent;
-  flight.others.push_back(e.told);
-  return s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), dest,
-                  joined(here, c.outFree), "reduce");
+/// The chunks of each member's piece, in a view for each of input and output.
+struct Chunks {
+  Views views;
+  int64_t halvings = 0;
+  /// Elements of one piece that are cut together, and how many of those a piece has at most.
+  int64_t unit = 1, units = 0;
+  /// Of a reduce_scatter in chunks, the output is a view of the own piece alone.
+  bool ownPart = false;
+
+  int64_t count() const { return halvings + 1; }
+  /// Room for the chunk of every member's piece, as what cuts them alone says (Sizes.cpp).
+  int64_t capacity(int64_t chunk) const {
+    int64_t left = units;
+    for (int64_t i = 0; i < halvings && i <= chunk; ++i)
+      left -= left / 2;
+    return left * unit;
+  }
+  Value box(ScheduleBuilder &s, Value view, SmallVector<Value> piece, int64_t chunk) const {
+    for (int64_t i = 0; i < halvings && i <= chunk; ++i)
+      piece.push_back(s.constant(i < chunk));
+    return s.range(view, piece);
+  }
+  std::string name(const CollectiveSpec &c, StringRef phase, int64_t chunk) const {
+    return c.name + phase.str() + (halvings ? std::to_string(chunk) : "");
+  }
+};
+
+/// As many as make what is left to sum at the end as short as the steps that they cost.
+Chunks chunksOf(ScheduleBuilder &s, const CollectiveSpec &c, const Views &whole) {
+  std::optional<int64_t> dim = c.flow.inCut;
+  int64_t members = c.groupSize(s), capacity = capacityOf(s, c);
+  Chunks chunks{whole};
+  chunks.unit = flatGranule(c.inType);
+  if (dim) {
+    int64_t extent = std::max<int64_t>(1, c.inType.getDimSize(*dim));
+    chunks.unit = std::max<int64_t>(1, c.inType.getNumElements() / extent);
+  }
+  chunks.units = int64_t(llvm::divideCeil(capacity, chunks.unit));
+  int64_t bytes = llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
+  double seconds =
+      s.carrier.sumSecondsPerByte * double(capacity) * double(bytes) * double(members + 1);
+  // A shard that is not full is cut otherwise than its place in the whole.
+  if (members == 1 || seconds < 2 * stepSeconds || (dim && c.inType.getDimSize(*dim) % members))
+    return chunks;
+  chunks.halvings = std::min<int64_t>(8, int64_t(llvm::Log2_64(uint64_t(seconds / stepSeconds))));
+  chunks.halvings =
+      std::min<int64_t>(chunks.halvings, llvm::Log2_64(std::max<int64_t>(1, chunks.units)));
+  int64_t granule = dim ? 1 : flatGranule(c.inType);
+  SmallVector<DimAttr> dims;
+  if (dim)
+    dims = chunkDims(s, c.axes, c.inType.getDimSize(*dim));
+  else
+    for (unsigned axis : c.axes)
+      dims.push_back(s.boundDim(axis, Cut::Balanced, granule));
+  SmallVector<DimAttr> halves(chunks.halvings, s.freeDim(2, granule));
+  llvm::append_range(dims, halves);
+  chunks.views.in = s.reindex(c.in, dim, dims);
+  chunks.ownPart = dim.has_value();
+  chunks.views.out = chunks.ownPart  ? s.reindex(c.out, dim, halves)
+                     : c.in == c.out ? chunks.views.in
+                                     : s.reindex(c.out, dim, dims);
+  return chunks;
 }
 
 } // namespace
@@ -168,29 +222,67 @@ static InFlight directShift(ScheduleBuilder &s, const CollectiveSpec &c, const V
   return flight;
 }
 
-/// reduce_scatter and all_reduce.
-static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v) {
+/// reduce_scatter and all_reduce: exchanges into scratch, each with one reduction in member order;
+/// an all_reduce sends each sum on.
+static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, const Views &whole) {
   InFlight flight;
+  Chunks chunks = chunksOf(s, c, whole);
+  const Views &v = chunks.views;
   SmallVector<Value> own = ownPoint(s, c.axes);
+  SmallVector<Value> mine = chunks.ownPart ? SmallVector<Value>() : own;
   Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
+  // What arrives is awaited beside what is still being sent.
+  int64_t arrivals = chunks.halvings ? s.carrier.lanes + 1 : 0;
+  SmallVector<Value> parts;
+  SmallVector<Exchange> exchanges;
+  for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
+    parts.push_back(memberWindow(s, c, chunks.capacity(chunk), 1,
+                                 chunks.halvings ? std::to_string(chunk) : ""));
+    Boxes boxes{[&](const Point &peer, Value) {
+                  return chunks.box(s, v.in, pointOf(s, c.axes, peer), chunk);
+                },
+                [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); },
+                parts.back()};
+    // Nobody but this collective touches the scratch: it is free when a run starts.
+    Value entry = s.program.getEntry();
+    Exchange e = exchange(s, chunks.name(c, ".rs", chunk), c.axes, boxes, start,
+                          chunk == 0 ? ValueRange(entry) : ValueRange());
+    llvm::append_range(flight.inFree, e.sent);
+    if (e.told)
+      flight.others.push_back(e.told);
+    exchanges.push_back(std::move(e));
+  }
   // In place, the sum overwrites a piece that only this rank still needed, and peers' sums
   // overwrite pieces that have been sent to them: those puts must be complete first.
-  Value sum = reduceScatter(s, c, v.in, s.range(v.out, own), capacityOf(s, c), start, flight);
+  SmallVector<Value> outFree =
+      c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree);
+  SmallVector<Value> sums;
+  SmallVector<Exchange> spread;
+  for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
+    Value here = s.onLane(arrivals, [&] { return arriveAll(s, exchanges[chunk], start); });
+    sums.push_back(s.reduce(c.combination, s.interval(parts[chunk], s.size(c.axes.front())),
+                            chunks.box(s, v.out, mine, chunk), joined(here, c.outFree), "reduce"));
+    if (c.flow.inCut)
+      continue;
+    auto ownBox = [&](Value view) { return chunks.box(s, view, ownPoint(s, c.axes), chunk); };
+    Boxes boxes{[&](const Point &, Value) { return ownBox(v.out); },
+                [&](Value view, Value) { return ownBox(view); }, v.out, /*keepsOwn=*/false};
+    Exchange e = exchange(s, chunks.name(c, ".ag", chunk), c.axes, boxes, sums.back(),
+                          chunk == 0 ? ValueRange(outFree) : ValueRange());
+    llvm::append_range(flight.others, e.sent);
+    if (e.told)
+      flight.others.push_back(e.told);
+    spread.push_back(std::move(e));
+  }
   if (c.flow.inCut) {
-    flight.others.push_back(s.sink(s.range(v.out, own), c.name, own, c.axes, sum));
-    flight.finish = [sum]() -> SmallVector<Value> { return {sum}; };
+    flight.others.push_back(s.sink(s.range(v.out, mine), c.name, own, c.axes, sums));
+    flight.finish = [sums]() { return sums; };
     return flight;
   }
-  auto ownBox = [&](Value view) { return s.range(view, ownPoint(s, c.axes)); };
-  Boxes boxes{[&](const Point &, Value) { return ownBox(v.out); },
-              [&](Value view, Value) { return ownBox(view); }, v.out, /*keepsOwn=*/false};
-  Exchange e =
-      exchange(s, c.name + ".ag", c.axes, boxes, sum,
-               c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree));
-  llvm::append_range(flight.others, e.sent);
-  flight.others.push_back(e.told);
-  flight.finish = [s, e, c, v, sum]() mutable -> SmallVector<Value> {
-    SmallVector<Value> ready = joined(sum, arriveAll(s, e, sum));
+  flight.finish = [s, spread, c, v, sums, arrivals]() mutable -> SmallVector<Value> {
+    SmallVector<Value> ready = sums;
+    for (auto [e, sum] : llvm::zip_equal(spread, sums))
+      ready = joined(ready, s.onLane(arrivals, [&] { return arriveAll(s, e, sum); }));
     Value demanded = s.sink(s.range(v.out), c.name, {}, c.axes, ready);
     ready.push_back(demanded);
     return ready;

@@ -1,6 +1,7 @@
 //===- NCCLXToCTran.cpp - From a bufferized graph to a program --------------------------===//
 #include "Algorithms.h"
 #include "Kernels.h"
+#include "Windows.h"
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
@@ -27,18 +28,9 @@ using namespace mlir::ncclx;
 namespace {
 
 bool isBarrier(Operation *op) {
-  return isa<CollectiveOpInterface, BarrierOp, FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(
-             op) ||
+  return isCommunication(op) || isa<FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
-
-/// A buffer and who touched it last, in the order of the function.
-struct Buffer {
-  Value window;
-  MemRefType type;
-  SmallVector<Value> writers; ///< it holds its value after these
-  SmallVector<Value> readers; ///< it may be overwritten after these and the writers
-};
 
 /// A collective that has been started and not finished.
 struct Started {
@@ -63,7 +55,8 @@ private:
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
-  llvm::MapVector<Value, Buffer> buffers;
+  std::optional<Windows> windows;
+  Buffers buffers;
   DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
   SmallVector<Value> exits;
   SmallVector<Attribute> collectives;
@@ -82,6 +75,7 @@ private:
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
   void convertBarrier(BarrierOp op);
+  LogicalResult convertOnWindow(Operation *op);
   LogicalResult convertKernel(Operation *&op);
   void addCompute(Location loc, StringRef callee, ArrayRef<Value> args, ValueRange reads,
                   ArrayRef<Value> writeRoots, ArrayRef<Value> readRoots, double flops, double bytes,
@@ -105,7 +99,7 @@ LogicalResult Converter::check() {
     return function.emitOpError("has several blocks; a schedule is made of one");
   Operation *nested = nullptr;
   function.walk([&](Operation *op) {
-    if (isa<CollectiveOpInterface, BarrierOp, FinishOp, FinishChunkOp>(op) && !nested &&
+    if ((isCommunication(op) || isa<FinishOp, FinishChunkOp>(op)) && !nested &&
         op->getParentOp() != function)
       nested = op;
   });
@@ -115,8 +109,9 @@ LogicalResult Converter::check() {
            << "; loops with constant bounds are unrolled before this pass, and other control flow "
               "around collectives is not lowered yet";
   for (Operation &op : function.getBody().front()) {
-    auto collective = dyn_cast<CollectiveOpInterface>(op);
-    if (collective && !collective.isBufferForm())
+    auto isTensor = [](Type type) { return isa<TensorType>(type); };
+    if (isCommunication(&op) && (llvm::any_of(op.getOperandTypes(), isTensor) ||
+                                 llvm::any_of(op.getResultTypes(), isTensor)))
       return op.emitOpError("works on tensors; run ncclx-bufferize first");
   }
   FailureOr<ProgramGrid> found = ProgramGrid::of(function);
@@ -136,13 +131,16 @@ LogicalResult Converter::check() {
   return failure(globals.wasInterrupted());
 }
 
-/// A whole buffer with the row-major layout of its own type?
-bool isWholeBuffer(Value memref) {
+} // namespace
+
+bool ncclx::isWholeBuffer(Value memref) {
   auto type = dyn_cast<MemRefType>(memref.getType());
   return type && type.hasStaticShape() && type.getLayout().isIdentity() &&
          rootOf(memref) == memref &&
          (isa<BlockArgument>(memref) || memref.getDefiningOp<memref::AllocOp>());
 }
+
+namespace {
 
 static bool worksInPlace(ctran::ProgramOp written) {
   return llvm::any_of(
@@ -239,8 +237,9 @@ LogicalResult Converter::declareBuffers() {
     if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
       return emitError(root.getLoc(), "buffer of type ")
              << root.getType() << ", expected a memref of static shape and row-major layout";
-    bool remote = llvm::any_of(root.getUsers(),
-                               [](Operation *user) { return isa<CollectiveOpInterface>(user); });
+    bool remote = windows->isRemote(root) || llvm::any_of(root.getUsers(), [](Operation *user) {
+                    return isa<CollectiveOpInterface>(user);
+                  });
     Buffer buffer;
     buffer.type = type;
     buffer.window =
@@ -426,8 +425,10 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   }
   s->spec.outFree = freeTokens(s->outRoot);
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
-  if (trees && loadStore && !oneKernel)
+  if (trees && loadStore && !oneKernel) {
     carrier.lanes = trees->copyLanes();
+    carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
+  }
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -514,6 +515,14 @@ void Converter::convertBarrier(BarrierOp op) {
                    : ctran::emitBarrier(s, name, axes, before);
   for (auto &[root, buffer] : buffers)
     buffer.writers = ctran::joined(buffer.writers, done);
+}
+
+LogicalResult Converter::convertOnWindow(Operation *op) {
+  std::string name;
+  if (isa<WindowOp>(op))
+    name = "window." + std::to_string(numbers["window"]++);
+  ctran::ScheduleBuilder s(b, op->getLoc(), program, {loadStore, 0, oneKernel}, name);
+  return windows->convert(op, s, buffers);
 }
 
 //===--- computation
@@ -646,6 +655,13 @@ LogicalResult Converter::run() {
   if (failed(check()))
     return failure();
   stageViews();
+  windows.emplace(*grid, [this](StringRef name, StringRef kind, WindowOp window, ShapedType type) {
+    collectives.push_back(ctran::CollectiveAttr::get(b.getContext(), name, kind, "direct",
+                                                     namesOf(grid->axesOf(window)),
+                                                     getPayloadBytes(type, type)));
+  });
+  if (failed(windows->layOut(function)))
+    return failure();
   b.setInsertionPoint(function);
   SmallVector<Attribute> axes;
   for (const ProgramGrid::Axis &axis : grid->axes())
@@ -670,6 +686,8 @@ LogicalResult Converter::run() {
       finish(*started[wait.getToken()]);
     else if (auto barrier = dyn_cast<BarrierOp>(op))
       convertBarrier(barrier);
+    else if (Windows::isOnWindow(op))
+      done = convertOnWindow(op);
     else if (auto call = dyn_cast<CallOp>(op))
       done = convertCall(call);
     else if (!isa<memref::AllocOp, memref::DeallocOp>(op) && !isScaffold(op))
@@ -677,6 +695,7 @@ LogicalResult Converter::run() {
     if (failed(done))
       return failure();
   }
+  windows->close();
   // The exit needs every token that nothing else waits for.
   SmallVector<Value> unused;
   for (Operation &op : block)
@@ -701,7 +720,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool communicates = false;
-      function.walk([&](CollectiveOpInterface) { communicates = true; });
+      function.walk([&](Operation *op) { communicates |= isCommunication(op); });
       if (communicates)
         functions.push_back(function);
     }

@@ -23,21 +23,6 @@ struct Digit {
 };
 using Digits = SmallVector<Digit, 2>;
 
-/// What a collective or barrier says of its groups.
-struct Named {
-  GridOp grid;
-  ArrayAttr axes, groups;
-};
-
-std::optional<Named> groupsOf(Operation *op) {
-  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
-    return Named{lookupGrid(collective), collective.getAxes(), collective.getGroupsAttr()};
-  if (auto barrier = dyn_cast<BarrierOp>(op))
-    return Named{SymbolTable::lookupNearestSymbolFrom<GridOp>(barrier, barrier.getGridAttr()),
-                 barrier.getAxes(), barrier.getGroupsAttr()};
-  return std::nullopt;
-}
-
 SmallVector<ProgramGrid::Axis> axesOfGrid(GridOp grid) {
   SmallVector<ProgramGrid::Axis> axes;
   int64_t stride = grid.getNumRanks();
@@ -72,7 +57,7 @@ std::optional<Digits> digitsOfOffsets(ArrayRef<int64_t> offsets) {
 }
 
 /// Nothing where the groups are not those of digits.
-std::optional<Digits> digitsOf(const Named &named) {
+std::optional<Digits> digitsOf(const NamedGroups &named) {
   Digits digits;
   if (!named.groups) {
     SmallVector<ProgramGrid::Axis> axes = axesOfGrid(named.grid);
@@ -108,10 +93,10 @@ std::optional<Digits> digitsOf(const Named &named) {
 FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
   ProgramGrid result;
   llvm::SetVector<GridOp> grids;
-  SmallVector<Named> spanned, listed;
+  SmallVector<NamedGroups> spanned, listed;
   Operation *first = nullptr;
   WalkResult walked = function->walk([&](Operation *op) {
-    std::optional<Named> named = groupsOf(op);
+    std::optional<NamedGroups> named = getNamedGroups(op);
     if (!named)
       return WalkResult::advance();
     if (!first) {
@@ -137,7 +122,7 @@ FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
   }
   std::set<int64_t> places = {1, result.ranks};
   bool hasEmpty = false;
-  for (const Named &named : llvm::concat<Named>(spanned, listed)) {
+  for (const NamedGroups &named : llvm::concat<NamedGroups>(spanned, listed)) {
     std::optional<Digits> digits = digitsOf(named);
     if (!digits)
       continue;
@@ -168,7 +153,7 @@ FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
 }
 
 SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
-  std::optional<Named> named = groupsOf(op);
+  std::optional<NamedGroups> named = getNamedGroups(op);
   SmallVector<unsigned> axes;
   auto add = [&](int64_t size, int64_t stride) {
     for (auto [i, axis] : llvm::enumerate(list))

@@ -153,9 +153,9 @@ Value ScheduleBuilder::slot(Value slots, ValueRange indices) {
                         Value());
 }
 
-Value ScheduleBuilder::slotInterval(Value slots, int64_t count) {
+Value ScheduleBuilder::slotInterval(Value slots, Value first, Value count) {
   return SlotOp::create(builder, loc, SlotType::get(builder.getContext()), slots, ValueRange(),
-                        constant(0), constant(count));
+                        first, count);
 }
 
 //===--- lanes ------------------------------------------------------------------------===//
@@ -349,40 +349,35 @@ Value ScheduleBuilder::onLane(int64_t number, llvm::function_ref<Value()> body) 
   return body();
 }
 
-// The members other than this one, each once: those that differ on axes[i] and perhaps on later
-// axes, for each i.
+// The members other than this one, each once, by how far they are from it, row-major. A loop for
+// each lane, so that the text does not depend on what is left over.
 SmallVector<Value>
 ScheduleBuilder::forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
                                    llvm::function_ref<Value(const Point &, Value)> body) {
-  // Those of the lane `turn`: each place in turn on the last axis. A loop for each lane, so that
-  // the text does not depend on what is left over.
-  auto peersOf = [&](int64_t turn, Value token) {
-    for (size_t lead = 0; lead < axes.size(); ++lead) {
-      Point point;
-      auto nest = [&](auto &&self, size_t at, Value tok) -> Value {
-        if (at == axes.size())
-          return body(point, tok);
-        unsigned axis = axes[at];
-        int64_t step = at + 1 == axes.size() ? carrier.lanes : 1;
-        int64_t first = (at == lead ? 1 : 0) + (step == 1 ? 0 : turn);
-        int64_t count = std::max<int64_t>(0, size(axis) - first + step - 1) / step;
-        auto once = [&](Value d, Value inner) {
-          point[axis] = shift(own(axis), d);
-          return self(self, at + 1, inner);
-        };
-        if (step == 1)
-          return loop(first, size(axis), tok, once);
-        return loop(0, count, tok, [&](Value round, Value inner) {
-          return once(add(mul(round, step), first), inner);
-        });
-      };
-      token = nest(nest, lead, token);
+  int64_t members = 1;
+  for (unsigned axis : axes)
+    members *= size(axis);
+  auto at = [&](Value distance, Value before) {
+    Point point;
+    int64_t below = 1;
+    for (unsigned axis : llvm::reverse(axes)) {
+      Value by = div(distance, below);
+      below *= size(axis);
+      point[axis] = shift(own(axis), below == members ? by : rem(by, size(axis)));
     }
-    return token;
+    return body(point, before);
   };
+  int64_t lanes = std::clamp<int64_t>(members - 1, 1, carrier.lanes);
   SmallVector<Value> tokens;
-  for (int64_t turn = 0; turn < carrier.lanes; ++turn) {
-    Value done = onLane(turn, [&] { return peersOf(turn, token); });
+  for (int64_t turn = 0; turn < lanes; ++turn) {
+    Value done = onLane(turn, [&]() -> Value {
+      if (lanes == 1)
+        return loop(1, members, token, at);
+      int64_t count = llvm::divideCeil(members - 1 - turn, lanes);
+      return loop(0, count, token, [&](Value round, Value before) {
+        return at(add(mul(round, lanes), 1 + turn), before);
+      });
+    });
     if (tokens.empty() || done != token)
       tokens.push_back(done);
   }

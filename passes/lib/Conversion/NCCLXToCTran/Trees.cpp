@@ -30,8 +30,6 @@ namespace {
 constexpr int64_t kLanes = 2;
 /// Puts of one phase, on all ranks together: what is simulated and proved in about a second.
 constexpr int64_t kMostPuts = 16384;
-/// Seconds that a step takes besides moving bytes: start of a copy, signal, wait (LaneCosts::gpu).
-constexpr double kStepSeconds = 3e-6;
 
 /// Writes one phase: all members' data along a packing.
 class TreePhase {
@@ -293,7 +291,7 @@ int64_t CollectiveSpec::rankOf(ScheduleBuilder &s, int64_t member) const {
 /// Steps that a part of `bytes` moves in: more let deep trees overlap, and cost their starts.
 static int64_t stepsOf(const TreePacking &packing, double bytes) {
   double busy = bytes * packing.secondsPerByte;
-  double best = std::sqrt(busy * std::max(1u, packing.depth) / kStepSeconds);
+  double best = std::sqrt(busy * std::max(1u, packing.depth) / stepSeconds);
   int64_t edges = int64_t(packing.trees.size() * (packing.trees.front().parent.size() - 1));
   int64_t most = std::min<int64_t>(256, std::max<int64_t>(kLanes, kMostPuts / edges));
   int64_t steps = std::clamp<int64_t>(int64_t(best), 1, most);

@@ -1,0 +1,72 @@
+//===- Places.h - Where each rank stands ----------------------------------*- C++ -*-===//
+#ifndef NCCLX_LIB_CONVERSION_PLACES_H
+#define NCCLX_LIB_CONVERSION_PLACES_H
+
+#include "Algorithms.h"
+
+namespace mlir::ctran {
+
+/// Groups of any ranks, each rank in one, and numbers that depend on the own rank: ranks differ
+/// then.
+class Places {
+public:
+  Places(ScheduleBuilder &s, ArrayRef<SmallVector<int64_t>> groups) : s(s), groups(groups) {
+    for (unsigned axis = 0, e = s.program.getGrid().size(); axis != e; ++axis)
+      axes.push_back(axis);
+    group.resize(s.program.getNumRanks());
+    place.resize(group.size());
+    for (auto [g, members] : llvm::enumerate(groups)) {
+      largest = std::max<int64_t>(largest, members.size());
+      for (auto [i, rank] : llvm::enumerate(members)) {
+        group[rank] = g;
+        place[rank] = i;
+      }
+    }
+  }
+  ScheduleBuilder &s;
+  ArrayRef<SmallVector<int64_t>> groups;
+  SmallVector<unsigned> axes; ///< all of the program
+  SmallVector<int64_t> group, place;
+  int64_t largest = 1;
+
+  int64_t size(int64_t rank) const { return groups[group[rank]].size(); }
+  /// The rank of the member `by` further on in the group of `rank`, which has more than that.
+  int64_t further(int64_t rank, int64_t by) const {
+    int64_t n = size(rank);
+    return groups[group[rank]][(place[rank] + by + n) % n];
+  }
+  /// A number that depends on the own rank.
+  Value number(llvm::function_ref<int64_t(int64_t rank)> f) const {
+    SmallVector<int64_t> all;
+    for (size_t rank = 0; rank < group.size(); ++rank)
+      all.push_back(f(rank));
+    if (llvm::all_equal(all))
+      return s.constant(all.front());
+    // A table of the innermost axis for each place on the others.
+    int64_t inner = s.size(axes.back());
+    auto table = [&](int64_t outer) -> Value {
+      return TableOp::create(
+          s.builder, s.loc, s.builder.getIndexType(), s.own(axes.back()),
+          s.builder.getDenseI64ArrayAttr(ArrayRef(all).slice(outer * inner, inner)));
+    };
+    Value result = table(0);
+    if (axes.size() == 1)
+      return result;
+    Value at = memberNumber(s, ArrayRef(axes).drop_back());
+    for (int64_t outer = 1; outer * inner < int64_t(all.size()); ++outer)
+      result = arith::SelectOp::create(s.builder, s.loc, s.equal(at, s.constant(outer)),
+                                       table(outer), result);
+    return result;
+  }
+  Value at(Value memory, Value rank) const {
+    return PeerViewOp::create(s.builder, s.loc, memory.getType(), memory, ValueRange(), rank);
+  }
+  /// A token made by `then` where `rank` is one, and not -1.
+  Value ifAny(Value rank, llvm::function_ref<Value()> then,
+              llvm::function_ref<Value()> otherwise) const {
+    return s.branch(s.less(s.constant(-1), rank), then, otherwise);
+  }
+};
+
+} // namespace mlir::ctran
+#endif // NCCLX_LIB_CONVERSION_PLACES_H

@@ -14,21 +14,23 @@ struct CppOptions {
 };
 
 /// Lowers a proved compilation for the host and writes NAME.h, NAME.cpp, NAME.o (its kernels) and
-/// NAME.json (the manifest, schema in tools/ncclx-compile/README.md). Equal inputs give equal
-/// bytes.
+/// NAME.json (the manifest). Equal inputs give equal bytes.
 LogicalResult writeCpp(Compilation &compilation, const CppOptions &options);
 
-/// The program of files that writeCpp wrote, compiled by `compiler` and loaded into this process.
+/// Files that were written as C++ and an object, compiled by `compiler` and loaded into this
+/// process.
 class LoadedCpp {
 public:
   static llvm::Expected<std::unique_ptr<LoadedCpp>> create(const CppOptions &options,
                                                            llvm::StringRef compiler);
   ~LoadedCpp();
-  ncclxrtProgram_t program() const { return entry; }
+  /// The function NAME_what; null if there is none.
+  void *find(llvm::StringRef what) const;
+  ncclxrtProgram_t program() const { return reinterpret_cast<ncclxrtProgram_t>(find("program")); }
 
 private:
+  std::string name;
   void *library = nullptr;
-  ncclxrtProgram_t entry = nullptr;
 };
 
 } // namespace mlir::ncclx

@@ -1,11 +1,13 @@
 //===- ncclx-compile.cpp - A graph to C++, a header and an object ------------------------===//
 #include "CppCarrier.h"
+#include "CudaCarrier.h"
 #include "SizeOption.h"
 
 #include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Topology/IO.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -45,6 +47,29 @@ cl::opt<std::string>
                  "every machine (default native)"),
         cl::cat(category));
 
+cl::opt<std::string> backend("backend", cl::init("host"), cl::value_desc("host|cuda"),
+                             cl::desc("What will run the schedule: processes, or the GPUs of one "
+                                      "machine (default host)"),
+                             cl::cat(category));
+cl::opt<std::string>
+    architecture("arch", cl::value_desc("90[,100...]|source"),
+                 cl::desc("Compute capabilities that kernels are compiled for, 90 for 9.0; or "
+                          "source: by whom the plan is prepared (--backend=cuda)"),
+                 cl::cat(category));
+cl::opt<std::string> cudaKernel("cuda-kernel", cl::value_desc("BLOCKS|auto"),
+                                cl::desc("The schedule as one kernel, as for ncclx-run"),
+                                cl::cat(category));
+cl::opt<std::string> cudaNvrtc("cuda-nvrtc", cl::value_desc("FILE"),
+                               cl::desc("Library with NVRTC (default: that of CUDA 13 or 12)"),
+                               cl::cat(category));
+cl::opt<std::string> cudaHeaders("cuda-headers", cl::value_desc("DIR"),
+                                 cl::desc("CUDA's headers (default /usr/local/cuda/include)"),
+                                 cl::cat(category));
+cl::opt<std::string> ptxas("ptxas", cl::value_desc("PROGRAM"),
+                           cl::desc("Assembler of the graph's computation (default: that on PATH, "
+                                    "or of /usr/local/cuda)"),
+                           cl::cat(category));
+
 /// Exit codes, as those of ncclx-run.
 enum Exit { Good = 0, BadUsage = 1, BadInput = 2, NotProved = 3 };
 
@@ -52,6 +77,22 @@ int finish(Exit code, const llvm::Twine &text) {
   llvm::outs() << (code == Good ? "ok: " : "error: ") << text << "\n";
   llvm::outs().flush();
   return code;
+}
+
+/// --arch; false if it is none.
+bool readArchitectures(std::vector<int32_t> &found) {
+  if (architecture == "source")
+    return true;
+  SmallVector<StringRef> words;
+  StringRef(architecture).split(words, ',');
+  for (StringRef word : words) {
+    int32_t number;
+    if (word.getAsInteger(10, number) || number < 10 || number > 999)
+      return false;
+    if (!llvm::is_contained(found, number))
+      found.push_back(number);
+  }
+  return true;
 }
 
 } // namespace
@@ -64,7 +105,9 @@ int main(int argc, char **argv) {
           "Compiles a graph of collectives and computation for a topology, proves the schedule, "
           "and\n"
           "writes it as C++ with a C interface, an object with its kernels, and a manifest.\n\n"
-          "  ncclx-compile graph.mlir --topology=h200x8.xml -o build/schedule\n\n"
+          "  ncclx-compile graph.mlir --topology=h200x8.xml -o build/schedule\n"
+          "  ncclx-compile graph.mlir --topology=h200x8.xml -o build/schedule --backend=cuda "
+          "--arch=90\n\n"
           "Exit codes: 0 ok; 1 bad usage; 2 the graph or topology cannot be read or compiled; 3 "
           "the\n"
           "schedule is not proved.\n",
@@ -74,6 +117,26 @@ int main(int argc, char **argv) {
     return finish(BadUsage, "--transport is '" + transport + "', expected shm or tcp");
   if (!nameOption.empty() && toIdentifier(nameOption) != nameOption)
     return finish(BadUsage, "--name is '" + nameOption + "', expected a C identifier");
+
+  bool cuda = backend == "cuda";
+  if (!cuda && backend != "host")
+    return finish(BadUsage, "--backend is '" + backend + "', expected host or cuda");
+  CudaFileOptions gpu;
+  if (cuda && !readArchitectures(gpu.architectures))
+    return finish(BadUsage, "--arch is '" + architecture +
+                                "', expected compute capabilities as 90,100, or source");
+  if (cuda ? transport != "shm" || cpu != "native"
+           : !architecture.empty() || !cudaKernel.empty() || !cudaNvrtc.empty() ||
+                 !cudaHeaders.empty() || !ptxas.empty())
+    return finish(BadUsage, "--arch, --cuda-kernel, --cuda-nvrtc, --cuda-headers and --ptxas are "
+                            "for --backend=cuda; --transport and --cpu are for --backend=host");
+  int64_t blocks = 0;
+  if (!cudaKernel.empty()) {
+    if (cudaKernel != "auto" && (StringRef(cudaKernel).getAsInteger(10, blocks) || blocks < 1))
+      return finish(BadUsage,
+                    "--cuda-kernel is '" + cudaKernel + "', expected a number of blocks or auto");
+    gpu.kernelBlocks = blocks;
+  }
 
   topology::ReadResult read = topology::readTopologyFile(topologyFile);
   for (const topology::Diagnostic &d : read.diagnostics)
@@ -88,6 +151,8 @@ int main(int argc, char **argv) {
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
   Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
+  if (gpu.kernelBlocks)
+    graph.asOneKernel();
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
   std::string error;
@@ -110,9 +175,19 @@ int main(int argc, char **argv) {
   if (!compilation.proof())
     return finish(NotProved, "the schedule is not proved: " + compilation.proof().str());
 
+  std::string name = nameOption.empty() ? toIdentifier(compilation.function()) : nameOption;
+  if (cuda) {
+    gpu.directory = directory, gpu.name = name;
+    gpu.nvrtc = cudaNvrtc, gpu.headers = cudaHeaders, gpu.ptxas = ptxas;
+    CudaProgram program;
+    std::vector<StringRef> files;
+    if (failed(writeCuda(compilation, gpu, program, files)))
+      return finish(BadInput, "no code can be written to " + directory);
+    return finish(Good, "proved; wrote " + name + llvm::join(files, ", ") + " to " + directory);
+  }
   CppOptions options;
   options.directory = directory;
-  options.name = nameOption.empty() ? toIdentifier(compilation.function()) : nameOption;
+  options.name = name;
   options.cpu = cpu == "native" ? std::string() : cpu.getValue();
   if (failed(writeCpp(compilation, options)))
     return finish(BadInput, "no code can be written to " + directory);

@@ -4,6 +4,8 @@
 #include "ncclx/CTran/Access.h"
 #include "ncclxrt/cuda.h"
 
+#include "llvm/Support/xxhash.h"
+
 using namespace mlir;
 using namespace mlir::ncclx;
 
@@ -25,13 +27,17 @@ bool CudaDevices::find(const std::string &driver, std::string &error) {
   return false;
 }
 
-LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) {
+LogicalResult CudaProgram::lower(Compilation &compilation, int32_t architecture) {
   if (failed(compilation.lowerForCuda()))
     return failure();
   std::vector<std::string> names(compilation.plan().kernels.begin(),
                                  compilation.plan().kernels.end());
-  if (!names.empty() &&
-      failed(computeToPtx(compilation.kernelModule(), names, architecture, ptx, kernels)))
+  return success(names.empty() || succeeded(computeToPtx(compilation.kernelModule(), names,
+                                                         architecture, ptx, kernels)));
+}
+
+LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) {
+  if (failed(lower(compilation, architecture)))
     return failure();
   std::vector<JitSymbol> symbols;
 #define NCCLX_SYMBOL(name)                                                                         \
@@ -61,6 +67,7 @@ LogicalResult CudaProgram::makeKernel(Compilation &compilation, int64_t blocks) 
   HostPlan &plan = compilation.plan();
   plan.name = compilation.function().str();
   plan.ranks = kernel->ranks;
+  plan.hash = llvm::xxh3_64bits(kernel->source);
   for (CudaKernel::Window &window : kernel->windows) {
     auto type = cast<MemRefType>(window.op.getType());
     plan.windows.push_back({window.op.getSym().str(),

@@ -26,8 +26,11 @@ struct CudaProgram {
   std::string ptx; ///< empty without kernels
   std::vector<ComputeKernel> kernels;
   std::optional<CudaKernel> whole; ///< the program is one kernel, and there is nothing else
+  void *describe = nullptr;        ///< NAME_describe of CudaCarrier.h, which then tells all of this
 
-  /// Lowers and compiles a proved compilation.
+  /// Lowers a proved compilation for streams.
+  LogicalResult lower(Compilation &compilation, int32_t architecture);
+  /// The same, compiled in this process.
   LogicalResult make(Compilation &compilation, int32_t architecture);
   /// The same as one kernel, of a written program whose ops are all of sm lanes.
   LogicalResult makeKernel(Compilation &compilation, int64_t blocks);

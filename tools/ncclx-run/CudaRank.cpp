@@ -76,6 +76,8 @@ struct KernelDescription {
     description.cache = orNull(world.cuda.cache);
     description.nvrtc = orNull(world.cuda.nvrtc);
     description.headers = orNull(world.cuda.headers);
+    if (void *describe = world.program.describe)
+      description = reinterpret_cast<ncclxrtCudaKernelPlanDesc_t (*)()>(describe)();
   }
 };
 
@@ -97,10 +99,12 @@ struct CudaDescription {
     description.module = orNull(world.program.ptx);
     description.kernels = kernels.data();
     description.num_kernels = kernels.size();
-    description.one_stream = world.oneStream;
     description.cache = orNull(world.cuda.cache);
     description.nvrtc = orNull(world.cuda.nvrtc);
     description.headers = orNull(world.cuda.headers);
+    if (void *describe = world.program.describe)
+      description = reinterpret_cast<ncclxrtCudaPlanDesc_t (*)()>(describe)();
+    description.one_stream = world.oneStream;
   }
 };
 } // namespace
@@ -381,8 +385,6 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   ExecuteOptions options = given;
   if (!share(plan, options))
     return false;
-  // Streams that wait need queues of their own.
-  constexpr int64_t queues = 30;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
   int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
   World world{plan,
@@ -391,7 +393,7 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
               cuda,
               options,
               int32_t(gpus),
-              streams > queues,
+              streams > ncclxrtCudaQueues,
               (options.nccl ? 1 + Nccl::modes : 1) * (options.graphRuns ? 2 : 1),
               Hall(int32_t(plan.ranks)),
               {},

@@ -1,7 +1,7 @@
 //===- ncclx-run.cpp - Compile a graph, prove it, run it, and compare --------------------===//
 #include "Compare.h"
 #include "CppCarrier.h"
-#include "CudaProgram.h"
+#include "CudaCarrier.h"
 #include "Execute.h"
 #include "MachineFile.h"
 #include "Nccl.h"
@@ -60,6 +60,10 @@ cl::opt<std::string> cudaNvrtc("cuda-nvrtc", cl::value_desc("FILE"),
 cl::opt<std::string> cudaHeaders("cuda-headers", cl::value_desc("DIR"),
                                  cl::desc("CUDA's headers (default /usr/local/cuda/include)"),
                                  cl::cat(category));
+cl::opt<std::string> cudaPtxas("ptxas", cl::value_desc("PROGRAM"),
+                               cl::desc("Assembler for --carrier=cpp on GPUs (default: that on "
+                                        "PATH, or of /usr/local/cuda)"),
+                               cl::cat(category));
 cl::opt<std::string> cudaCache("cuda-cache", cl::value_desc("DIR"),
                                cl::desc("Compiled kernels, by content (default: ncclx/cuda in the "
                                         "user's cache)"),
@@ -394,10 +398,31 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     report.transport = "cuda";
     if (!noRun && !gpus.find(cudaDriver, error))
       return finish(report, RunFailed, error);
-    if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks))
-                  : failed(gpuProgram.make(compilation, gpus.architecture)))
-      return finish(report, BadInput, "no code can be made for GPUs");
-    program = compilation.entry();
+    if (carrier == "cpp") {
+      if (!folder.make(error))
+        return finish(report, BadInput, error);
+      CudaFileOptions options;
+      options.directory = folder.path;
+      options.name = toIdentifier(compilation.function());
+      options.architectures = {gpus.architecture};
+      if (oneKernel)
+        options.kernelBlocks = kernelBlocks;
+      options.nvrtc = cudaNvrtc, options.headers = cudaHeaders, options.ptxas = cudaPtxas;
+      std::vector<StringRef> files;
+      if (failed(writeCuda(compilation, options, gpuProgram, files)))
+        return finish(report, BadInput, "no C++ can be made for GPUs");
+      auto made = LoadedCpp::create({folder.path, options.name, ""}, compiler);
+      if (!made)
+        return finish(report, BadInput, llvm::toString(made.takeError()));
+      loaded = std::move(*made);
+      gpuProgram.describe = loaded->find("describe");
+      program = oneKernel ? nullptr : loaded->program();
+    } else {
+      if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks))
+                    : failed(gpuProgram.make(compilation, gpus.architecture)))
+        return finish(report, BadInput, "no code can be made for GPUs");
+      program = compilation.entry();
+    }
     if (std::error_code failed; !emitPtx.empty()) {
       llvm::raw_fd_ostream os(emitPtx, failed);
       if (failed)
@@ -548,11 +573,10 @@ int main(int argc, char **argv) {
   bool cuda = backend == "cuda";
   if (!cuda && backend != "host")
     return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
-  if (cuda && (carrier != "jit" || transport != "shm" || !traceFile.empty()))
+  if (cuda && (transport != "shm" || !traceFile.empty()))
     return finish(report, BadUsage,
-                  "--backend=cuda takes no --carrier, no --transport and no --trace: programs are "
-                  "compiled in this process, GPUs reach each other by load and store, and no "
-                  "timeline is measured on them");
+                  "--backend=cuda takes no --transport and no --trace: GPUs reach each other by "
+                  "load and store, and no timeline is measured on them");
   if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
     return finish(report, BadUsage,
                   "--burst is for --backend=cuda, and --against=nccl comes with --burst");

@@ -217,6 +217,10 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
   SmallVector<Value> arguments{e.constant(id), e.constant(lane), e.constant(int64_t(op.getKind())),
                                e.constant(*dtype), e.constant(*acc)};
   double scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
+  HostPlan::Reduction reduction{int64_t(op.getKind()), *dtype, *acc, scale != 1,
+                                op.getDivide().value_or(1) != 1};
+  if (!llvm::is_contained(plan.reductions, reduction))
+    plan.reductions.push_back(reduction);
   llvm::append_values(arguments, e.constant(std::bit_cast<int64_t>(scale)),
                       e.constant(op.getDivide().value_or(1)));
   dest.append(arguments);

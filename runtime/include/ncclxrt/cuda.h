@@ -89,7 +89,7 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const ch
  * Any time. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaQuery(ncclxrtCudaComm_t comm);
 
-/** The sentence of the first error; with NULL that of this thread's last failed ncclxrtCudaInit.
+/** The sentence of the first error, or of the last call that was refused and did nothing; with NULL that of this thread's last failed ncclxrtCudaInit.
  *  Belongs to the calling thread until its next call. Any thread. */
 NCCLXRT_EXPORT const char *ncclxrtCudaLastError(ncclxrtCudaComm_t comm);
 
@@ -134,6 +134,25 @@ typedef struct ncclxrtCudaKernelDesc {
   uint64_t scratch_bytes;
 } ncclxrtCudaKernelDesc_t;
 
+/** A module that was compiled ahead of time: machine code of one architecture. */
+typedef struct ncclxrtCudaImage {
+  const char *key;      /**< ncclxrtCudaImageKey of its text. */
+  int32_t architecture; /**< 90 is 9.0. */
+  int32_t reserved;     /**< 0. */
+  const void *data;
+  size_t bytes;
+} ncclxrtCudaImage_t;
+
+/** A reduction that a program does, as ncclxrtCuda_reduce takes it. */
+typedef struct ncclxrtCudaReduction {
+  int32_t kind, dtype, acc_dtype;
+  int32_t scaled;  /**< Not 0: each contribution is multiplied before it is added. */
+  int32_t divided; /**< Not 0: the sum is divided. */
+} ncclxrtCudaReduction_t;
+
+/** Streams of a GPU that can wait at a time, each in a queue of the hardware. */
+enum { ncclxrtCudaQueues = 30 };
+
 typedef struct ncclxrtCudaPlanDesc {
   size_t struct_size;
   const ncclxrtPlanDesc_t *plan; /**< Its trace_capacity has no effect. */
@@ -143,16 +162,23 @@ typedef struct ncclxrtCudaPlanDesc {
   const char *module;            /**< PTX with the kernels; NULL without. */
   const ncclxrtCudaKernelDesc_t *kernels;
   size_t num_kernels;
-  int32_t one_stream;   /**< Not 0: all lanes on one stream; the program's serial form must hold. */
-  int32_t reserved;     /**< 0. */
+  int32_t one_stream;   /**< Not 0: all lanes on one stream; the program's serial form must hold.
+                             So it is, too, where no streams are given and the lanes of all ranks of
+                             a GPU are more than ncclxrtCudaQueues. */
+  int32_t ranks;        /**< That the program is made for; 0: any number. */
   const char *cache;    /**< Folder of compiled kernels of the runtime; NULL: none. */
   const char *nvrtc;    /**< Library that compiles them; NULL: libnvrtc.so of CUDA 13 or 12. */
   const char *headers;  /**< The toolkit's; NULL: /usr/local/cuda/include. */
   void *const *streams; /**< The caller's, of each lane (of all with one_stream), each for one lane,
                              which stay his to destroy after the plan; NULL: the plan's own. */
+  const ncclxrtCudaReduction_t *reductions; /**< What the runtime's kernels do at least. */
+  size_t num_reductions;
+  const ncclxrtCudaImage_t *images; /**< Not empty: nothing is compiled, all kernels are here, or
+                                         the plan is refused. Read while it is prepared. */
+  size_t num_images;
 } ncclxrtCudaPlanDesc_t;
 #define NCCLXRT_CUDA_PLAN_DESC_INIT                                                                \
-  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Makes windows and counters, checks the program by calling it once with nothing enqueued, and
  *  loads its kernels. Collective; an error of one rank is one of all. The memory is the
@@ -194,10 +220,14 @@ typedef struct ncclxrtCudaKernelPlanDesc {
   size_t num_windows;
   const uint64_t *slots; /**< Words of each array, all generations. */
   size_t num_slots;
-  const char *cache, *nvrtc, *headers; /**< As in ncclxrtCudaPlanDesc_t. */
+  const char *cache, *nvrtc, *headers; /**< As in ncclxrtCudaPlanDesc_t, and so are these: */
+  const ncclxrtCudaImage_t *images;
+  size_t num_images;
+  int32_t ranks;
+  int32_t reserved; /**< 0. */
 } ncclxrtCudaKernelPlanDesc_t;
 #define NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT                                                         \
-  {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Makes windows and counters, compiles and loads the kernel. Collective, and compared between
  * ranks. Refused where the blocks of all ranks that share a GPU would not fit on it at once, since
@@ -206,6 +236,40 @@ typedef struct ncclxrtCudaKernelPlanDesc {
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaKernelPrepare(ncclxrtCudaComm_t comm,
                                                         const ncclxrtCudaKernelPlanDesc_t *desc,
                                                         ncclxrtCudaPlan_t *plan);
+
+/** A window of a plan that callers fill before a run, read after it, or both. */
+typedef struct ncclxrtCudaBuffer {
+  uint64_t window;
+  int32_t in, out; /**< 0 or 1. */
+} ncclxrtCudaBuffer_t;
+
+/** ncclxrtCudaPlanRun on the caller's memory: `memory[i]`, of this rank's GPU, stands for
+ * `buffers[i]`. Where it is NULL, or is the plan's own memory (ncclxrtCudaPlanBuffer), nothing is
+ * copied; elsewhere the stream copies it in before the run and out of the plan's memory after it.
+ * `memory` may be NULL. What is not memory, or a stream, of the rank's GPU is refused: then nothing
+ * has been enqueued, and the communicator is as before. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *stream,
+                                                     const ncclxrtCudaBuffer_t *buffers,
+                                                     size_t num_buffers, void *const *memory);
+
+/* ------------------------------------------------------------------ ahead of time
+ *
+ * What makes images, on a machine without a GPU. Any thread; what is given belongs to the calling
+ * thread until its next call of the same function, and errors are told by
+ * ncclxrtCudaLastError(NULL).
+ */
+
+/** Names an image: by its text (CUDA C++ or PTX), the architecture and the device library. */
+NCCLXRT_EXPORT const char *ncclxrtCudaImageKey(const char *text, int32_t architecture);
+/** The CUDA C++ of the runtime's own kernels that a program with these reductions needs; NULL for
+ * one that no GPU does. A plan wants its image if its program reduces or raises by kernels. */
+NCCLXRT_EXPORT const char *ncclxrtCudaReductionSource(const ncclxrtCudaReduction_t *reductions,
+                                                      size_t num_reductions);
+/** Compiles CUDA C++ as preparing a plan does. `nvrtc` and `headers` as in ncclxrtCudaPlanDesc_t.
+ */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCompile(const char *source, int32_t architecture,
+                                                  const char *nvrtc, const char *headers,
+                                                  const void **image, size_t *bytes);
 
 /** Group B: as the functions of ncclxrt/abi.h without `Cuda`. */
 NCCLXRT_EXPORT int64_t ncclxrtCuda_rank(int64_t exec);

@@ -14,6 +14,8 @@ cuda::Comm &cuda::commOf(ncclxrtCudaComm_t comm) { return *comm; }
 
 static thread_local std::string lastInitError, lastErrorText;
 
+void cuda::tellThread(const std::string &sentence) { lastInitError = sentence; }
+
 static ncclxrtResult_t refuse(const char *call) {
   lastInitError = std::string(call) + " was given no communicator or no place for its result";
   return ncclxrtInvalidArgument;

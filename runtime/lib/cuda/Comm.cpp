@@ -132,6 +132,34 @@ Status Comm::reach(int other) {
   return result == alreadyEnabled ? Status() : call(result, "cuCtxEnablePeerAccess");
 }
 
+Status Comm::isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base) const {
+  size_t size = 0;
+  if (Status s = call(driver->addressRange(&base, &size, at), "cuMemGetAddressRange"); !s.ok())
+    return s;
+  int on = -1;
+  if (Status s = call(driver->pointerAttribute(&on, deviceOrdinal, at), "cuPointerGetAttribute");
+      !s.ok())
+    return s;
+  if (on != device)
+    return error(ncclxrtInvalidArgument, "{} is memory of GPU {}, but rank {} has GPU {}", what, on,
+                 config.rank, device);
+  if (at - base + bytes > size)
+    return error(ncclxrtInvalidArgument,
+                 "{} of {} bytes ends {} bytes behind its allocation (rank={})", what, bytes,
+                 at - base + bytes - size, config.rank);
+  return {};
+}
+
+Status Comm::isOwnStream(Stream stream) const {
+  Context its = nullptr;
+  if (Status s = call(driver->streamContext(stream, &its), "cuStreamGetCtx"); !s.ok())
+    return s;
+  return its == context ? Status()
+                        : error(ncclxrtInvalidArgument,
+                                "the stream is of another GPU than {}, which rank {} has", device,
+                                config.rank);
+}
+
 Status Comm::window(void *own, size_t bytes, void **peers) {
   Handle mine{};
   Status local = enter();
@@ -153,13 +181,8 @@ Status Comm::window(void *own, size_t bytes, void **peers) {
   mine.bytes = bytes;
   if (local.ok()) {
     Address base = 0;
-    size_t size = 0;
-    local = call(driver->addressRange(&base, &size, mine.address), "cuMemGetAddressRange");
+    local = isOwnMemory(mine.address, bytes, "a window", base);
     mine.offset = mine.address - base;
-    if (local.ok() && mine.offset + bytes > size)
-      local = error(ncclxrtInvalidArgument,
-                    "a window of {} bytes ends {} bytes behind its allocation (rank={})", bytes,
-                    mine.offset + bytes - size, config.rank);
     // Memory that cannot be shared with processes still serves the threads of this one.
     if (local.ok() && driver->ipcHandle(&mine.ipc, base) != success)
       mine.ipc = {};
@@ -380,7 +403,13 @@ ncclxrtResult_t Comm::remember(Status status) {
   return status.code();
 }
 
+ncclxrtResult_t Comm::refuse(const Status &status) {
+  std::lock_guard<std::mutex> hold(lock);
+  refusal = status.text();
+  return status.code();
+}
+
 std::string Comm::lastError() {
   std::lock_guard<std::mutex> hold(lock);
-  return failure.text();
+  return failure.ok() ? refusal : failure.text();
 }

@@ -38,6 +38,9 @@ public:
   /// Zeros, when it returns.
   Status clear(Address at, size_t bytes);
   Status copy(Stream stream, void *to, const void *from, size_t bytes);
+  /// `at` starts `bytes` of one allocation of the rank's GPU, which begins at `base`.
+  Status isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base) const;
+  Status isOwnStream(Stream stream) const;
   Status synchronize(Stream stream) {
     return call(driver->synchronize(stream), "cuStreamSynchronize");
   }
@@ -51,6 +54,8 @@ public:
   /// What has failed so far, a wait of a kernel included.
   Status query();
   ncclxrtResult_t remember(Status status);
+  /// The same of a call that did nothing: the communicator has not failed.
+  ncclxrtResult_t refuse(const Status &status);
   std::string lastError();
 
   const Driver &cuda() const { return *driver; }
@@ -92,6 +97,7 @@ private:
   std::vector<std::pair<Address, size_t>> streamSlots;  // of 32 bits: place, count
   std::vector<std::pair<Address, size_t>> planCounters; // of 64 bits
   Status failure;
+  std::string refusal; ///< the last
   std::thread watchdog;
   std::atomic<bool> leaving{false};
   Stream releaseStream = nullptr;
@@ -105,6 +111,9 @@ private:
   void checkDeadlines();
   void releaseStreams();
 };
+
+/// What ncclxrtCudaLastError(NULL) says to the calling thread.
+void tellThread(const std::string &sentence);
 
 /// What a handle of the C interface stands for.
 Comm &commOf(ncclxrtCudaComm_t comm);

@@ -2,9 +2,11 @@
 #include "Compile.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sys/stat.h>
 #include <vector>
 
@@ -97,9 +99,9 @@ const Nvrtc *load(const std::string &given, std::string &why) {
   return &(loaded[given] = nvrtc);
 }
 
-std::string flags(const CompileOptions &options) {
+std::string flags(int architecture) {
   return fmt::format("--gpu-architecture=sm_{} --std=c++17 --fmad=false -default-device",
-                     options.architecture);
+                     architecture);
 }
 
 constexpr char mark[] = "ncclxrt cubin 1\n";
@@ -146,25 +148,66 @@ void write(const std::string &folder, const std::string &path, const std::string
 
 } // namespace
 
-std::string cuda::cacheKey(const std::string &source, const CompileOptions &options) {
+std::string cuda::imageKey(const std::string &text, int architecture) {
   uint64_t low = 0xcbf29ce484222325, high = 0x6c62272e07bb0142; // FNV-1a, twice
-  auto add = [&](const std::string &text) {
-    for (unsigned char c : text + '\0') {
+  auto add = [&](const std::string &part) {
+    for (unsigned char c : part + '\0') {
       low = (low ^ c) * 0x100000001b3;
       high = (high ^ c) * 0x100000001b3 + (low >> 32);
     }
   };
-  add(source);
-  add(flags(options));
+  add(text);
+  add(flags(architecture));
   for (const Header &header : headers)
     add(header.text);
   return fmt::format("{:016x}{:016x}", high, low);
 }
 
+/// What was compiled ahead of time; nothing replaces it.
+static Status bring(const std::string &text, const CompileOptions &options, std::string &image) {
+  std::string key = imageKey(text, options.architecture);
+  for (const ncclxrtCudaImage_t &brought : options.images)
+    if (brought.key && brought.data && key == brought.key) {
+      image.assign(static_cast<const char *>(brought.data), brought.bytes);
+      return {};
+    }
+  return error(ncclxrtVersionMismatch,
+               "its kernels for sm_{} were compiled ahead of time for another version of this "
+               "runtime, or are not those that its program needs",
+               options.architecture);
+}
+
+Status CompileOptions::suit() const {
+  std::set<int> brought;
+  for (const ncclxrtCudaImage_t &image : images)
+    brought.insert(image.architecture);
+  if (brought.empty() || brought.count(architecture))
+    return {};
+  return error(ncclxrtUnsupported,
+               "its kernels were compiled ahead of time for sm_{}, but its GPU is sm_{}",
+               fmt::join(brought, ", sm_"), architecture);
+}
+
+Status cuda::assemble(const std::string &ptx, const CompileOptions &options, std::string &image) {
+  if (!options.images.empty())
+    return bring(ptx, options, image);
+  // The driver says no more than that it cannot.
+  size_t at = ptx.find("\n.target sm_");
+  int wanted = at == std::string::npos ? 0 : std::atoi(ptx.c_str() + at + 12);
+  if (wanted > options.architecture)
+    return error(ncclxrtUnsupported, "its kernels are PTX for sm_{} or later, but its GPU is sm_{}",
+                 wanted, options.architecture);
+  image = ptx;
+  return {};
+}
+
 Status cuda::compile(const std::string &source, const CompileOptions &options, std::string &image) {
+  if (!options.images.empty())
+    return bring(source, options, image);
   static std::mutex lock; // ranks that are threads want the same at once
   std::lock_guard<std::mutex> hold(lock);
-  std::string path = fmt::format("{}/{}.cubin", options.cache, cacheKey(source, options));
+  std::string path =
+      fmt::format("{}/{}.cubin", options.cache, imageKey(source, options.architecture));
   if (!options.cache.empty() && read(path, image))
     return {};
   std::string why;
@@ -179,7 +222,7 @@ Status cuda::compile(const std::string &source, const CompileOptions &options, s
   }
   std::string include =
       "-I" + (options.headers.empty() ? "/usr/local/cuda/include" : options.headers);
-  std::string all = flags(options);
+  std::string all = flags(options.architecture);
   std::vector<std::string> words;
   for (size_t at = 0, end; at < all.size(); at = end + 1) {
     end = std::min(all.find(' ', at), all.size());

@@ -3,6 +3,9 @@
 #define NCCLXRT_LIB_CUDA_COMPILE_H
 
 #include "../Base.h"
+#include "ncclxrt/cuda.h"
+
+#include <vector>
 
 namespace ncclxrt::cuda {
 
@@ -11,15 +14,31 @@ struct CompileOptions {
   std::string nvrtc;     ///< library; empty: libnvrtc.so of CUDA 13 or 12
   std::string headers;   ///< folder of the toolkit's headers; empty: /usr/local/cuda/include
   std::string cache;     ///< folder; empty: none
+  std::vector<ncclxrtCudaImage_t> images; ///< not empty: nothing is compiled here
+
+  /// Whether the images that were brought, if there are any, are for this architecture.
+  Status suit() const;
 };
 
+/// The options of a plan's description.
+template <typename Desc> CompileOptions compileOptionsOf(const Desc &desc, int architecture) {
+  auto text = [](const char *t) { return std::string(t ? t : ""); };
+  return {architecture,
+          text(desc.nvrtc),
+          text(desc.headers),
+          text(desc.cache),
+          {desc.images, desc.images + desc.num_images}};
+}
+
 /// A cubin of `source`, which may include ncclxrt/device: those headers are part of this library.
-/// One that the cache has is taken without a compiler; its key is the text, those headers and the
-/// architecture. Any thread.
+/// One that was brought or that the cache has is taken without a compiler. Any thread.
 Status compile(const std::string &source, const CompileOptions &options, std::string &image);
 
-/// The key, for tests.
-std::string cacheKey(const std::string &source, const CompileOptions &options);
+/// What the driver loads of PTX: the image that was brought, or the text, which it assembles.
+Status assemble(const std::string &ptx, const CompileOptions &options, std::string &image);
+
+/// Names an image: its text, this library's headers and the architecture.
+std::string imageKey(const std::string &text, int architecture);
 
 } // namespace ncclxrt::cuda
 

@@ -68,6 +68,7 @@ constexpr int success = 0, outOfMemory = 2, notReady = 600, alreadyEnabled = 704
 constexpr int unifiedMemory = 4;
 constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1;
 constexpr unsigned waitAtLeast = 0, writeDefault = 0;
+constexpr int deviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr int captureOfThread = 1, programmaticSerialization = 6;
 constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
               has64BitStreamOps = 122;
@@ -92,6 +93,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(freeHost, cuMemFreeHost, (void *))                                                             \
   F(hostAddress, cuMemHostGetDevicePointer_v2, (Address *, void *, unsigned))                      \
   F(addressRange, cuMemGetAddressRange_v2, (Address *, size_t *, Address))                         \
+  F(pointerAttribute, cuPointerGetAttribute, (void *, int, Address))                               \
   F(ipcHandle, cuIpcGetMemHandle, (IpcHandle *, Address))                                          \
   F(ipcOpen, cuIpcOpenMemHandle_v2, (Address *, IpcHandle, unsigned))                              \
   F(ipcClose, cuIpcCloseMemHandle, (Address))                                                      \
@@ -101,6 +103,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(createStream, cuStreamCreate, (Stream *, unsigned))                                            \
   F(destroyStream, cuStreamDestroy_v2, (Stream))                                                   \
   F(synchronize, cuStreamSynchronize, (Stream))                                                    \
+  F(streamContext, cuStreamGetCtx, (Stream, Context *))                                            \
   F(isCapturing, cuStreamIsCapturing, (Stream, int *))                                             \
   F(beginCapture, cuStreamBeginCapture_v2, (Stream, int))                                          \
   F(endCapture, cuStreamEndCapture, (Stream, Graph *))                                             \

@@ -28,6 +28,21 @@ Status Runnable::agree(const Status &mine, const std::string &name, const char *
   return {};
 }
 
+Status Runnable::forRanks(int32_t ranks, const std::string &name) const {
+  if (!ranks || ranks == comm.nranks())
+    return {};
+  return error(ncclxrtInvalidArgument, "plan '{}' is for {} ranks, but the communicator has {}",
+               name, ranks, comm.nranks());
+}
+
+Status Runnable::sharing(int64_t &ranks) {
+  std::vector<int32_t> devices(comm.nranks());
+  int32_t device = comm.deviceNumber();
+  Status s = comm.exchange(&device, sizeof device, devices.data(), "devices");
+  ranks = std::count(devices.begin(), devices.end(), device);
+  return s;
+}
+
 namespace {
 
 class KernelPlan : public Runnable {
@@ -44,6 +59,7 @@ private:
 
   ncclxrtCudaKernelPlanDesc_t desc = NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT;
   std::string name, entry;
+  CompileOptions compileOptions;
   std::vector<uint64_t> windowBytes;
   std::vector<char *> own; ///< by window
   std::vector<uint64_t> words;
@@ -61,17 +77,24 @@ std::string textOf(const char *t) { return t ? t : ""; }
 
 Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
   Status mine = readStruct(source, sizeof desc, "the description of a kernel", desc);
-  if (mine.ok() &&
-      (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 || desc.threads > 1024 ||
-       (desc.num_windows && !desc.windows) || (desc.num_slots && !desc.slots)))
-    mine = error(ncclxrtInvalidArgument,
-                 "a kernel has source, entry, windows, slots, at least 1 block and 1 to 1024 "
-                 "threads, found {} and {}",
-                 desc.blocks, desc.threads);
+  if (mine.ok() && (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 ||
+                    desc.threads > 1024 || (desc.num_windows && !desc.windows) ||
+                    (desc.num_slots && !desc.slots) || (desc.num_images && !desc.images)))
+    mine =
+        error(ncclxrtInvalidArgument,
+              "a kernel has source, entry, windows, slots, images, at least 1 block and 1 to 1024 "
+              "threads, found {} and {}",
+              desc.blocks, desc.threads);
   name = textOf(desc.name), entry = textOf(desc.entry);
+  if (mine.ok())
+    compileOptions = compileOptionsOf(desc, comm.architecture());
+  if (mine.ok())
+    mine = forRanks(desc.ranks, name);
+  if (Status s = compileOptions.suit(); !s.ok())
+    mine = error(s.code(), "plan '{}' cannot run on rank {}: {}", name, comm.rank(), s.text());
   if (Status s = agree(mine, name, "descriptions of kernels"); !s.ok())
     return s;
-  std::string key = cacheKey(desc.source, {comm.architecture(), "", "", ""});
+  std::string key = imageKey(desc.source, comm.architecture());
   struct Shape {
     char key[40];
     uint64_t windows, slots;
@@ -122,11 +145,9 @@ Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
 Status KernelPlan::load() {
   const Driver &cuda = comm.cuda();
   std::string image;
-  CompileOptions options{comm.architecture(), textOf(desc.nvrtc), textOf(desc.headers),
-                         textOf(desc.cache)};
   if (Status s = comm.enter(); !s.ok())
     return s;
-  if (Status s = compile(desc.source, options, image); !s.ok())
+  if (Status s = compile(desc.source, compileOptions, image); !s.ok())
     return s;
   if (Status s = comm.call(cuda.loadModule(&module, image.c_str()), "cuModuleLoadData"); !s.ok())
     return s;
@@ -149,17 +170,15 @@ Status KernelPlan::fits() {
   if (mine.ok())
     mine = comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
                      "cuDeviceGetAttribute");
-  std::vector<int32_t> devices(comm.nranks());
-  int32_t device = comm.deviceNumber();
-  if (Status s = comm.exchange(&device, sizeof device, devices.data(), "devices"); !s.ok())
+  int64_t ranks = 0;
+  if (Status s = sharing(ranks); !s.ok())
     return s;
-  int64_t sharing = std::count(devices.begin(), devices.end(), device);
-  if (mine.ok() && int64_t(desc.blocks) * sharing > int64_t(most) * processors)
+  if (mine.ok() && int64_t(desc.blocks) * ranks > int64_t(most) * processors)
     mine = error(ncclxrtUnsupported,
                  "{} ranks share GPU {}, and {} blocks of each wait for each other, but only {} "
                  "blocks of '{}' fit on it at once",
-                 sharing, device, desc.blocks, int64_t(most) * processors, name);
-  early = 2 * int64_t(desc.blocks) * sharing <= int64_t(most) * processors;
+                 ranks, comm.deviceNumber(), desc.blocks, int64_t(most) * processors, name);
+  early = 2 * int64_t(desc.blocks) * ranks <= int64_t(most) * processors;
   return agree(mine, name, "what fits");
 }
 

@@ -17,10 +17,20 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
   if (Status s = Shape::make(desc.plan, shape); !s.ok())
     return s;
   if ((!shape.slots.empty() && !desc.slot_writers) || (desc.num_kernels && !desc.kernels) ||
-      (desc.num_kernels && !desc.module))
+      (desc.num_kernels && !desc.module) || (desc.num_reductions && !desc.reductions) ||
+      (desc.num_images && !desc.images))
     return error(ncclxrtInvalidArgument,
-                 "plan '{}': slot_writers, kernels or module is null, but there are some",
+                 "plan '{}': slot_writers, kernels, module, reductions or images is null, but "
+                 "there are some",
                  shape.name);
+  if (Status s = forRanks(desc.ranks, shape.name); !s.ok())
+    return s;
+  for (size_t r = 0; r < desc.num_reductions; ++r) {
+    std::pair<int, int> reduction;
+    if (Status s = findReduction(desc.reductions[r], reduction); !s.ok())
+      return s;
+    reductions.insert(reduction);
+  }
   writers.assign(desc.slot_writers, desc.slot_writers + shape.slots.size());
   for (size_t k = 0; k < desc.num_kernels; ++k) {
     const ncclxrtCudaKernelDesc_t &d = desc.kernels[k];
@@ -38,8 +48,10 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
     for (size_t lane = 0; lane < (desc.one_stream ? 1 : shape.lanes.size()); ++lane)
       givenStreams.push_back(static_cast<Stream>(desc.streams[lane]));
   oneStream = desc.one_stream != 0;
-  auto text = [](const char *t) { return std::string(t ? t : ""); };
-  compileOptions = {comm.architecture(), text(desc.nvrtc), text(desc.headers), text(desc.cache)};
+  compileOptions = compileOptionsOf(desc, comm.architecture());
+  if (Status s = compileOptions.suit(); !s.ok())
+    return error(s.code(), "plan '{}' cannot run on rank {}: {}", shape.name, comm.rank(),
+                 s.text());
   return {};
 }
 
@@ -60,6 +72,11 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
     if (hashes[r] != hashes[0])
       return error(ncclxrtPlanMismatch, "rank {} brings another plan than rank 0", r);
 
+  int64_t sharing = 0;
+  if (Status s = plan->sharing(sharing); !s.ok())
+    return s;
+  if (plan->givenStreams.empty() && int64_t(shape.lanes.size()) * sharing > ncclxrtCudaQueues)
+    plan->oneStream = true;
   plan->counters.resize(comm.nranks());
   plan->captureFirst = shape.slotCount;
   plan->meetingFirst = plan->captureFirst + shape.slotCount;
@@ -125,29 +142,6 @@ Status Plan::rehearse() {
   return failure;
 }
 
-namespace {
-/// By ncclxrtDtype_t.
-struct Type {
-  const char *name, *text;
-};
-constexpr Type types[] = {
-    {"f32", "float"},          {"f64", "double"},        {"bf16", "__nv_bfloat16"},
-    {"f16", "__half"},         {"i32", "int32_t"},       {"i64", "int64_t"},
-    {"i8", "int8_t"},          {"i16", "int16_t"},       {"u8", "uint8_t"},
-    {"u16", "uint16_t"},       {"u32", "uint32_t"},      {"u64", "uint64_t"},
-    {"e4m3", "__nv_fp8_e4m3"}, {"e5m2", "__nv_fp8_e5m2"}};
-/// By the operations of Plan.h.
-constexpr Type operations[] = {{"sum", "Sum"},   {"min", "Min"}, {"max", "Max"},
-                               {"prod", "Prod"}, {"avg", "Avg"}, {"scaled", "ScaledSum"}};
-
-std::string nameOf(std::pair<int, int> reduction) {
-  return fmt::format("ncclxrt_reduce_{}_{}", operations[reduction.first].name,
-                     types[reduction.second].name);
-}
-} // namespace
-
-const char *Plan::typeName(int64_t dtype) { return types[dtype].name; }
-
 Status Plan::loadKernels() {
   const Driver &cuda = comm.cuda();
   auto load = [&](const std::string &image, const char *what) {
@@ -159,18 +153,8 @@ Status Plan::loadKernels() {
       for (int32_t by : r.by)
         raises |= by == several || (by != nobody && writers[s] > 1);
   if (raises || !reductions.empty()) {
-    std::string source = "#include \"ncclxrt/device/serve.cuh\"\n"
-                         "using namespace ncclxrt::device;\n"
-                         "extern \"C\" __global__ void ncclxrt_raise(uint64_t *slot) {\n"
-                         "  addRelease<Scope::System>(slot, uint64_t(1));\n}\n";
-    for (std::pair<int, int> r : reductions)
-      source += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                            "__grid_constant__ ReduceJob job) {{\n"
-                            "  serveReduce<{}, ReduceOp::{}>(job);\n}}\n",
-                            device::reduceThreads, nameOf(r), types[r.second].text,
-                            operations[r.first].text);
     std::string image;
-    if (Status s = compile(source, compileOptions, image); !s.ok())
+    if (Status s = compile(reductionSource(reductions), compileOptions, image); !s.ok())
       return s;
     if (Status s = load(image, "cuModuleLoadData of the runtime's kernels"); !s.ok())
       return s;
@@ -181,12 +165,15 @@ Status Plan::loadKernels() {
     if (Status s = find(raiseKernel, "ncclxrt_raise"); !s.ok())
       return s;
     for (std::pair<int, int> r : reductions)
-      if (Status s = find(reduceKernels[r], nameOf(r)); !s.ok())
+      if (Status s = find(reduceKernels[r], reductionName(r)); !s.ok())
         return s;
   }
   if (kernels.empty())
     return {};
-  if (Status s = load(module, "cuModuleLoadData of the plan's kernels"); !s.ok())
+  std::string image;
+  if (Status s = assemble(module, compileOptions, image); !s.ok())
+    return s;
+  if (Status s = load(image, "cuModuleLoadData of the plan's kernels"); !s.ok())
     return s;
   for (Kernel &kernel : kernels) {
     if (int result = cuda.getFunction(&kernel.function, modules.back(), kernel.name.c_str()))

@@ -13,10 +13,9 @@
 #include "../Range.h"
 #include "../Shape.h"
 #include "Compile.h"
+#include "Reductions.h"
 #include "Runnable.h"
 #include "ncclxrt/device/serve.h"
-
-#include <set>
 
 namespace ncclxrt::cuda {
 
@@ -114,10 +113,7 @@ private:
   std::vector<Lane> lanes; ///< streams; lane l is lanes[oneStream ? 0 : l]
   Event entered = nullptr;
   std::vector<std::vector<Raised>> raised; ///< by array and rank
-  /// Operations of our kernels: those of ncclxrtReduceKind_t, a sum divided, and a sum scaled.
-  static constexpr int averages = 4, scales = 5;
-  static const char *typeName(int64_t dtype);
-  std::set<std::pair<int, int>> reductions; ///< operation and dtype
+  Reductions reductions;
   std::map<std::pair<int, int>, Function> reduceKernels;
   Function raiseKernel = nullptr;
   std::vector<Module> modules;

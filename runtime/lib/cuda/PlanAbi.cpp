@@ -53,6 +53,72 @@ ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream) {
   return plan->comm.remember(plan->plan->run(static_cast<cuda::Stream>(stream)));
 }
 
+namespace {
+/// A buffer that is not the plan's own memory.
+struct Foreign {
+  const ncclxrtCudaBuffer_t &buffer;
+  size_t index, bytes;
+  void *given, *own;
+};
+} // namespace
+
+template <typename Act>
+static Status forEachForeign(cuda::Runnable &plan, const ncclxrtCudaBuffer_t *buffers, size_t count,
+                             void *const *memory, Act act) {
+  for (size_t i = 0; memory && i < count; ++i) {
+    Foreign at{buffers[i], i, 0, memory[i], nullptr};
+    if (Status s = plan.buffer(buffers[i].window, 0, &at.own, &at.bytes); !s.ok())
+      return s;
+    if (at.given && at.given != at.own && at.bytes)
+      if (Status s = act(at); !s.ok())
+        return s;
+  }
+  return {};
+}
+
+static Status check(cuda::Comm &comm, cuda::Runnable &plan, const ncclxrtCudaBuffer_t *buffers,
+                    size_t count, void *const *memory) {
+  return forEachForeign(plan, buffers, count, memory, [&](const Foreign &at) {
+    cuda::Address base;
+    return comm.isOwnMemory(reinterpret_cast<cuda::Address>(at.given), at.bytes,
+                            fmt::format("the memory given for buffer {}", at.index), base);
+  });
+}
+
+/// Before a run from the caller's memory to the plan's, after it back.
+static Status move(cuda::Comm &comm, cuda::Runnable &plan, cuda::Stream stream,
+                   const ncclxrtCudaBuffer_t *buffers, size_t count, void *const *memory,
+                   bool before) {
+  return forEachForeign(plan, buffers, count, memory, [&](const Foreign &at) {
+    if (before ? !at.buffer.in : !at.buffer.out)
+      return Status();
+    return before ? comm.copy(stream, at.own, at.given, at.bytes)
+                  : comm.copy(stream, at.given, at.own, at.bytes);
+  });
+}
+
+ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *on,
+                                      const ncclxrtCudaBuffer_t *buffers, size_t count,
+                                      void *const *memory) {
+  if (!plan || (count && !buffers))
+    return ncclxrtInvalidArgument;
+  cuda::Comm &comm = plan->comm;
+  auto stream = static_cast<cuda::Stream>(on);
+  Status s = comm.enter();
+  if (s.ok())
+    s = comm.isOwnStream(stream);
+  if (s.ok())
+    s = check(comm, *plan->plan, buffers, count, memory);
+  if (!s.ok())
+    return comm.refuse(s); // nothing has been enqueued
+  s = move(comm, *plan->plan, stream, buffers, count, memory, true);
+  if (s.ok())
+    s = plan->plan->run(stream);
+  if (s.ok())
+    s = move(comm, *plan->plan, stream, buffers, count, memory, false);
+  return comm.remember(s);
+}
+
 ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan) {
   return plan ? plan->comm.remember(plan->plan->drain()) : ncclxrtInvalidArgument;
 }

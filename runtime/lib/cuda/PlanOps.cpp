@@ -188,17 +188,13 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
                              int64_t count, int64_t step, const Where &b) {
   if (auto code = enter(op, lane))
     return code;
-  if (kind < ncclxrtReduceSum || kind > ncclxrtReduceProd || !sizeOf(dtype) || divisor < 1)
+  if (divisor < 1 || kind != int32_t(kind) || dtype != int32_t(dtype) || acc != int32_t(acc))
     return fail(ncclxrtInvalidArgument,
                 fmt::format("reduction of kind {}, dtype {}, divisor {}", kind, dtype, divisor));
-  bool narrow = isFloat(dtype) && sizeOf(dtype) < 4;
-  if (acc != (narrow ? int64_t(ncclxrtF32) : dtype))
-    return fail(ncclxrtUnsupported, fmt::format("accumulates {} in dtype {}; GPUs add floats of "
-                                                "less than 32 bits in f32, all else in itself",
-                                                typeName(dtype), acc));
-  if ((scale != 1 || divisor != 1) && (kind != ncclxrtReduceSum || (scale != 1 && divisor != 1)))
-    return fail(ncclxrtUnsupported,
-                "a sum is scaled or divided on a GPU, not both, and nothing else is");
+  std::pair<int, int> key;
+  if (auto code = check(findReduction(
+          {int32_t(kind), int32_t(dtype), int32_t(acc), scale != 1, divisor != 1}, key)))
+    return code;
   bool hasB = b.window != -1;
   int64_t unit = sizeOf(dtype), moved = 0;
   if (count < 0 || (count == 0 && !hasB) || step < 0 ||
@@ -218,8 +214,6 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
       (hasB && job.b.rows * job.b.rowBytes != job.bytes))
     return fail(ncclxrtInvalidArgument,
                 fmt::format("a source has not the {} bytes of the destination", job.bytes));
-  int how = scale != 1 ? scales : divisor != 1 ? averages : int(kind);
-  std::pair<int, int> key{how, int(dtype)};
   if (rehearsing) {
     reductions.insert(key);
     return ncclxrtSuccess;

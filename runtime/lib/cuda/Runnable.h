@@ -21,6 +21,9 @@ protected:
   explicit Runnable(Comm &comm) : comm(comm) {}
   /// All ranks' statuses: the first that is not good, on every rank.
   Status agree(const Status &mine, const std::string &name, const char *what);
+  Status forRanks(int32_t ranks, const std::string &name) const;
+  /// How many ranks have this one's GPU. Collective.
+  Status sharing(int64_t &ranks);
   Comm &comm;
 };
 

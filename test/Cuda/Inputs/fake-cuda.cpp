@@ -5,6 +5,7 @@
 // of a plan cannot run. What is asked for is in the environment:
 //
 //   FAKE_CUDA_GPUS=N      so many GPUs (default 2)
+//   FAKE_CUDA_SM=N        of compute capability N (default 90; a multiple of 10)
 //   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
@@ -69,7 +70,19 @@ template <typename... Args> void log(fmt::format_string<Args...> format, Args &&
   }
 }
 
-std::map<Address, size_t> allocations;
+struct Allocation {
+  size_t bytes;
+  int device;
+};
+std::map<Address, Allocation> allocations;
+/// Of a place in one; under `everything`.
+std::map<Address, Allocation>::iterator allocationOf(Address at) {
+  auto it = allocations.upper_bound(at);
+  if (it == allocations.begin() ||
+      at >= std::prev(it)->first + std::max<size_t>(1, std::prev(it)->second.bytes))
+    return allocations.end();
+  return std::prev(it);
+}
 
 template <typename T> T load(Address at) {
   return __atomic_load_n(reinterpret_cast<const T *>(at), __ATOMIC_ACQUIRE);
@@ -97,6 +110,7 @@ struct CUstream_st {
   std::condition_variable changed;
   std::deque<std::function<bool()>> work; ///< false: not yet
   bool busy = false, leaving = false;
+  CUctx_st *context = nullptr;
   std::shared_ptr<CUgraph_st> capture; ///< with `tail`, of the thread that captures
   std::vector<size_t> tail;            ///< what the stream's next captured thing comes after
   std::thread thread{[this] { serve(); }};
@@ -211,7 +225,8 @@ int cuDeviceGetName(char *name, int size, int) {
   return success;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
-  *value = attribute == capabilityMajor     ? 9
+  *value = attribute == capabilityMajor
+               ? std::atoi(*setting("FAKE_CUDA_SM") ? setting("FAKE_CUDA_SM") : "90") / 10
            : attribute == has64BitStreamOps ? 1
            : attribute == multiprocessors   ? 132
                                             : 0;
@@ -249,7 +264,7 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   std::memset(memory, 0xcd, bytes);
   *at = reinterpret_cast<Address>(memory);
   std::lock_guard<std::mutex> hold(everything);
-  allocations[*at] = bytes;
+  allocations[*at] = {bytes, current->device};
   return success;
 }
 int cuMemFree_v2(Address at) {
@@ -276,12 +291,19 @@ int cuMemHostGetDevicePointer_v2(Address *at, void *memory, unsigned) {
 }
 int cuMemGetAddressRange_v2(Address *base, size_t *size, Address at) {
   std::lock_guard<std::mutex> hold(everything);
-  auto it = allocations.upper_bound(at);
-  if (it == allocations.begin() ||
-      at >= std::prev(it)->first + std::max<size_t>(1, std::prev(it)->second))
+  auto it = allocationOf(at);
+  if (it == allocations.end())
     return invalidValue;
-  *base = std::prev(it)->first;
-  *size = std::prev(it)->second;
+  *base = it->first;
+  *size = it->second.bytes;
+  return success;
+}
+int cuPointerGetAttribute(void *value, int attribute, Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocationOf(at);
+  if (attribute != deviceOrdinal || it == allocations.end())
+    return invalidValue;
+  *static_cast<int *>(value) = it->second.device;
   return success;
 }
 int cuIpcGetMemHandle(IpcHandle *, Address) { return notSupported; }
@@ -326,6 +348,7 @@ int cuStreamCreate(Stream *stream, unsigned) {
   FAKE_CUDA_FAILS;
   std::lock_guard<std::recursive_mutex> driver(driverLock);
   streams.push_back(*stream = new CUstream_st);
+  (*stream)->context = current;
   return success;
 }
 int cuStreamDestroy_v2(Stream stream) {
@@ -344,6 +367,10 @@ int cuStreamDestroy_v2(Stream stream) {
 }
 int cuStreamSynchronize(Stream stream) {
   stream->drain();
+  return success;
+}
+int cuStreamGetCtx(Stream stream, Context *context) {
+  *context = stream->context;
   return success;
 }
 int cuStreamIsCapturing(Stream stream, int *capturing) {

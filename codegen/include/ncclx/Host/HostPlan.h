@@ -40,6 +40,12 @@ struct HostPlan {
     std::string name, place;
     int64_t min, max, multiple, value;
   };
+  /// What a reduction does, in the numbers of ncclxrt/abi.h.
+  struct Reduction {
+    int64_t kind, dtype, acc;
+    bool scaled, divided;
+    bool operator==(const Reduction &) const = default;
+  };
   std::string name;  ///< of the program and of the lowered function
   uint64_t hash = 0; ///< of the program's text and of the kernels it calls
   int64_t ranks = 0;
@@ -47,8 +53,9 @@ struct HostPlan {
   SmallVector<Slots> slots;
   SmallVector<Lane> lanes;
   SmallVector<Op> ops;
-  SmallVector<Size> sizes;          ///< set by who made the program for them
-  SmallVector<std::string> kernels; ///< functions that the host code calls with addresses
+  SmallVector<Size> sizes;           ///< set by who made the program for them
+  SmallVector<Reduction> reductions; ///< each once, in the order of the text
+  SmallVector<std::string> kernels;  ///< functions that the host code calls with addresses
 
   /// Positions in `windows` of what the caller passes as inputs, those changed in place among them;
   /// of the outputs; and of what is changed in place. Each in the order of its arguments.

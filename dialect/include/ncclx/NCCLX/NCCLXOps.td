@@ -380,8 +380,8 @@ def NCCLX_GetOp : NCCLX_Op<"get", [AttrSizedOperandSegments, NCCLX_Effects]> {
 def NCCLX_SignalOp : NCCLX_Op<"signal", [NCCLX_Effects]> {
   let summary = "Tell a peer that all is done that this member did to the window so far";
   let description = [{
-    Peers are named as in `ncclx.put`. What the peer's window was sent has arrived, and what was read of the own one has been
-    read, before the peer sees the signal.
+    Peers are named as in `ncclx.put`. What was put by the same `shift` or `pairs` has arrived, and what was read of the own
+    window has been read, before the peer has taken the signal by an `ncclx.wait`.
 
     ```mlir
     ncclx.signal %w shift -1 : !ncclx.window<tensor<10x8xf32>>

@@ -14,7 +14,8 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
   ncclxrtCudaPlanDesc_t desc = NCCLXRT_CUDA_PLAN_DESC_INIT;
   if (Status s = readStruct(source, sizeof desc, "the CUDA plan description", desc); !s.ok())
     return s;
-  if (Status s = Shape::make(desc.plan, shape); !s.ok())
+  auto none = [](ncclxrtPlan_t, int64_t &) -> const Shape * { return nullptr; };
+  if (Status s = Shape::make(desc.plan, none, shape); !s.ok())
     return s;
   if ((!shape.slots.empty() && !desc.slot_writers) || (desc.num_kernels && !desc.kernels) ||
       (desc.num_kernels && !desc.module) || (desc.num_reductions && !desc.reductions) ||

@@ -225,7 +225,7 @@ ncclx.grid @g ["x" = 3]
 func.func @put_under_branch(%a: memref<4xf32>, %c: i1) {
   %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
   scf.if %c {
-    // expected-error @+1 {{stands under scf.if; loops with constant bounds are unrolled before this pass}}
+    // expected-error @+1 {{stands under scf.if; loops with constant bounds are unrolled and branches split before this pass}}
     ncclx.put %a into %w[0] shift 1 : memref<4xf32> into !ncclx.window<tensor<4xf32>>
   }
   return

@@ -15,7 +15,7 @@
 // RUN: diff %t.attribute %t.file
 
 // CHECK: module attributes {ncclx.topology = #ncclx.topology<{links = [{both_ways, count = 18 : i64, from = "gpu0", kind = "nvlink", to = "gpu1"}], nodes = [{gpu = "H200-SXM", kind = "gpu", name = "gpu0", rank = 0 : i64}, {gpu = "H200-SXM", kind = "gpu", name = "gpu1", rank = 1 : i64}]}>}
-// CHOSEN: ncclx.all_gather {{.*}} algorithm direct
+// CHOSEN: ncclx.all_gather {{.*}} algorithm trees
 // FILE: error: {{.*}}nowhere
 module attributes {ncclx.topology = #ncclx.topology<{
   nodes = [{name = "gpu0", kind = "gpu", rank = 0, gpu = "H200-SXM"},

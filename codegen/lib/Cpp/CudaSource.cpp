@@ -53,7 +53,7 @@ static void printHeader(StringRef name, const HostPlan &plan, const CudaParts &p
 #ifndef {1}
 #define {1}
 
-#include "ncclxrt/cuda.h"
+{6}
 
 #ifdef __cplusplus
 extern "C" {{
@@ -85,7 +85,8 @@ ncclxrtResult_t {0}_destroy(ncclxrtCudaPlan_t plan);
 )",
                 name, guard, sizesOf(name, plan),
                 parts.whole ? "ncclxrtCudaKernelPrepare" : "ncclxrtCudaPlanPrepare",
-                descriptionOf(parts), bufferDeclarations(name, "ncclxrtCudaPlan"));
+                descriptionOf(parts), bufferDeclarations(name, "ncclxrtCudaPlan"),
+                "#include \"ncclxrt/cuda.h\"");
   if (!parts.whole)
     os << "\n/** The program itself, for ncclxrtCudaPlanPrepare. */\nint32_t " << name
        << "_program(int64_t exec);\n";

@@ -381,7 +381,7 @@ void expectSeeds(uint64_t from, uint64_t to, Options options = {}) {
 }
 
 TEST(EquivalenceRandom, Graphs) { expectSeeds(1, 9); }
-TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 45); }
+TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 30); }
 TEST(EquivalenceRandom, CppCarrier) { expectSeeds(45, 47, {.cpp = true}); }
 TEST(SlowEquivalenceRandom, CppCarrier) { expectSeeds(47, 57, {.cpp = true}); }
 

@@ -8,6 +8,21 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
+/// The one dimension in which two windows of equal rank differ.
+static std::optional<int64_t> dimBetween(Type a, Type b) {
+  ArrayRef<int64_t> one = cast<MemRefType>(a).getShape(), other = cast<MemRefType>(b).getShape();
+  if (one.size() != other.size())
+    return std::nullopt;
+  std::optional<int64_t> found;
+  for (auto [d, sizes] : llvm::enumerate(llvm::zip(one, other)))
+    if (std::get<0>(sizes) != std::get<1>(sizes)) {
+      if (found)
+        return std::nullopt;
+      found = int64_t(d);
+    }
+  return found;
+}
+
 FailureOr<OwningOpRef<ModuleOp>> mlir::ncclx::meaningOf(ctran::ProgramOp program) {
   auto claims = program.getCollectives().getAsRange<ctran::CollectiveAttr>();
   if (program.getCollectives().size() != 1)
@@ -57,6 +72,18 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::ncclx::meaningOf(ctran::ProgramOp program
                                  type.getElementType());
   };
   RankedTensorType inType = flat(input, "all_gather"), outType = flat(output, "reduce_scatter");
+  // Windows that differ in one dimension say along which; else the larger side is whole shards in a
+  // row.
+  int64_t dim = 0;
+  if (auto along = dimBetween(input.getType(), output.getType()); along && input != output) {
+    dim = *along;
+    auto shaped = [](Type type) {
+      auto memref = cast<MemRefType>(type);
+      return RankedTensorType::get(memref.getShape(), memref.getElementType());
+    };
+    inType = shaped(input.getType());
+    outType = shaped(output.getType());
+  }
   auto needs = [&](int64_t inTimes, int64_t outTimes) -> LogicalResult {
     if (inType.getNumElements() * inTimes == outType.getNumElements() * outTimes)
       return success();
@@ -65,13 +92,26 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::ncclx::meaningOf(ctran::ProgramOp program
            << ", whose sizes do not fit";
   };
   ctran::ReduceOp reduce;
+  // Operands are scaled once, where they come in, and a sum is divided once, where it is whole: not
+  // every reduction has either.
+  FloatAttr scale;
+  IntegerAttr divide;
   WalkResult sums = program.walk([&](ctran::ReduceOp op) {
-    if (reduce &&
-        (op.getKind() != reduce.getKind() || op.getAccumulate() != reduce.getAccumulate())) {
+    auto same = [](auto held, auto found) { return !held || !found || held == found; };
+    if ((reduce &&
+         (op.getKind() != reduce.getKind() || op.getAccumulate() != reduce.getAccumulate())) ||
+        !same(scale, op.getScaleAttr()) || !same(divide, op.getDivideAttr())) {
       op.emitOpError("reduces in another way than the program's first");
       return WalkResult::interrupt();
     }
     reduce = op;
+    scale = op.getScaleAttr() ? op.getScaleAttr() : scale;
+    divide = op.getDivideAttr() ? op.getDivideAttr() : divide;
+    if (divide && divide.getInt() != members) {
+      op.emitOpError("divides by ") << divide.getInt() << "; an average of the collective's "
+                                    << members << " members divides by their number";
+      return WalkResult::interrupt();
+    }
     return WalkResult::advance();
   });
   if (sums.wasInterrupted())
@@ -90,10 +130,10 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::ncclx::meaningOf(ctran::ProgramOp program
   LogicalResult fits = success();
   if (kind == "all_gather") {
     fits = needs(members, 1);
-    state.addAttribute("dim", b.getI64IntegerAttr(0));
+    state.addAttribute("dim", b.getI64IntegerAttr(dim));
   } else if (kind == "reduce_scatter") {
     fits = needs(1, members);
-    state.addAttribute("dim", b.getI64IntegerAttr(0));
+    state.addAttribute("dim", b.getI64IntegerAttr(dim));
   } else if (kind == "all_to_all") {
     fits = needs(1, 1);
     state.addAttribute("split", b.getI64IntegerAttr(0));
@@ -109,6 +149,10 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::ncclx::meaningOf(ctran::ProgramOp program
     return failure();
   if (kind == "reduce_scatter" || kind == "all_reduce") {
     ReductionKind how = reduce ? static_cast<ReductionKind>(reduce.getKind()) : ReductionKind::Sum;
+    if (divide)
+      how = ReductionKind::Avg;
+    if (scale)
+      state.addAttribute("scale", scale);
     Type accumulate = reduce ? reduce.getAccumulate() : inType.getElementType();
     state.addAttribute("kind", ReductionKindAttr::get(context, how));
     state.addAttribute("accumulate", TypeAttr::get(accumulate));

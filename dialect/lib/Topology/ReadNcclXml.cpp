@@ -2,6 +2,7 @@
 #include "NcclXmlReader.h"
 #include "PciRates.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/Twine.h"
 #include <sstream>
 
 using namespace mlir::ncclx::topology;

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 using namespace harness;
 using ncclxrt::LaunchedRank;
@@ -105,7 +106,9 @@ TEST(Named, RanksThatChooseDifferentlyEndTheJob) {
         spec.windows = {{"choice", 8, 1, ncclxrtRoleInput}};
         me.prepare(spec);
         if (elsewhere && me.rank == 2) {
+          ncclxrtPlan_t first = std::exchange(me.plan, nullptr);
           check(me.tryPrepare(spec) != ncclxrtSuccess, "prepare");
+          me.plan = first;
         } else {
           int64_t branch = me.rank == 2;
           memcpy(me.buffer(0), &branch, 8);

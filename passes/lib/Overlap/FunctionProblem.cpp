@@ -56,6 +56,12 @@ bool mlir::ncclx::communicates(Operation *op) {
       .wasInterrupted();
 }
 
+SmallVector<func::FuncOp> mlir::ncclx::communicatingFunctions(ModuleOp module) {
+  return llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
+    return !function.isExternal() && communicates(function);
+  });
+}
+
 void FunctionProblem::producers(Value value, std::vector<unsigned> &list) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != body)

@@ -83,6 +83,8 @@ std::optional<Predicted> predict(Block &block, const overlap::CostModel &cost, s
 
 /// Whether anything in it communicates.
 bool communicates(Operation *op);
+/// The functions with a body in which something does; passes may add others meanwhile.
+SmallVector<func::FuncOp> communicatingFunctions(ModuleOp module);
 
 /// Goes with its users wherever they go: it is no op of a problem.
 bool isGlue(Operation *op);

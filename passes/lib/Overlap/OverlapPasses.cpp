@@ -245,9 +245,8 @@ LogicalResult schedule(ModuleOp module, StringRef machineFile, const Request &re
                               << *request.options.memoryBudget << " and " << request.options.margin;
   if (failed(requireKnownSizes(module)))
     return failure();
-  for (func::FuncOp function : module.getOps<func::FuncOp>())
-    if (!function.isExternal() && communicates(function) &&
-        failed(Scheduler(function, *cost.model, request, solver).run()))
+  for (func::FuncOp function : communicatingFunctions(module))
+    if (failed(Scheduler(function, *cost.model, request, solver).run()))
       return failure();
   return success();
 }

@@ -480,11 +480,7 @@ struct PipelineLoops : ncclx::impl::PipelineLoopsBase<PipelineLoops> {
           << int64_t(memoryBudget);
       return signalPassFailure();
     }
-    SmallVector<func::FuncOp> functions;
-    for (func::FuncOp function : module.getOps<func::FuncOp>())
-      if (!function.isExternal() && communicates(function))
-        functions.push_back(function);
-    for (func::FuncOp function : functions)
+    for (func::FuncOp function : communicatingFunctions(module))
       Pipeliner(function, *cost, getArgument(), margin, memoryBudget).run();
   }
 };

@@ -44,11 +44,7 @@ struct SplitBatches : ncclx::impl::SplitBatchesBase<SplitBatches> {
     std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
     if (!cost)
       return signalPassFailure();
-    SmallVector<func::FuncOp> functions;
-    for (func::FuncOp function : module.getOps<func::FuncOp>())
-      if (!function.isExternal() && communicates(function))
-        functions.push_back(function);
-    for (func::FuncOp function : functions)
+    for (func::FuncOp function : communicatingFunctions(module))
       for (unsigned i = 0, e = blocksOf(function).size(); i < e; ++i)
         split(function, i, *cost);
   }

@@ -269,9 +269,18 @@ ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
       int64_t(given.size()) != kernels[kernel].arguments)
     return fail(ncclxrtInvalidArgument,
                 fmt::format("kernel {} is launched with {} arguments", kernel, given.size()));
-  if (rehearsing)
-    return ncclxrtSuccess;
   Kernel &k = kernels[kernel];
+  if (rehearsing) {
+    if (k.gemm)
+      k.gemm->rehearse(k.rehearsed = given);
+    return ncclxrtSuccess;
+  }
+  if (k.gemm) {
+    // One product at a time uses the workspace.
+    if (auto code = order(op, lane, std::exchange(workspaceLane, lane)))
+      return code;
+    return check(k.gemm->launch(comm, given, workspace, lanes[oneStream ? 0 : lane].stream));
+  }
   std::vector<void *> parameters;
   for (Address &a : given)
     parameters.push_back(&a);

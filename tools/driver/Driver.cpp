@@ -99,7 +99,7 @@ std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
   made->graphModule = graphModule->clone();
   made->functionName = functionName;
   made->numRanks = numRanks;
-  made->oneKernel = oneKernel;
+  made->oneKernel = oneKernel, made->grouped = grouped;
   made->sizes = sizesOf(values);
   auto function = made->graphModule->lookupSymbol<func::FuncOp>(functionName);
   // Others that are for a range are graphs of their own: nobody calls them.
@@ -250,6 +250,8 @@ LogicalResult Compilation::lower() {
   if (!written) {
     PassManager pm(&context);
     buildBufferizePipeline(pm);
+    if (grouped)
+      pm.addPass(createGroupProducts());
     ConvertNCCLXToCTranOptions options;
     options.loadStore = target.loadStore;
     options.oneKernel = oneKernel;

@@ -32,8 +32,14 @@ LogicalResult CudaProgram::lower(Compilation &compilation, int32_t architecture)
     return failure();
   std::vector<std::string> names(compilation.plan().kernels.begin(),
                                  compilation.plan().kernels.end());
-  return success(names.empty() || succeeded(computeToPtx(compilation.kernelModule(), names,
-                                                         architecture, cublasLt, ptx, kernels)));
+  if (names.empty())
+    return success();
+  if (failed(computeToPtx(compilation.kernelModule(), names, architecture, cublasLt, ptx, kernels)))
+    return failure();
+  for (auto [kernel, sms] : llvm::zip(kernels, compilation.plan().kernelSms))
+    if (kernel.gemm)
+      kernel.gemm->sms = sms;
+  return success();
 }
 
 LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) {

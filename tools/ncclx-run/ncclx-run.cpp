@@ -643,6 +643,8 @@ int main(int argc, char **argv) {
   Compilation compilation(context, target);
   if (oneKernel)
     compilation.asOneKernel();
+  if (gemmOption == "cublaslt")
+    compilation.groupProducts();
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
   report.function = compilation.function().str();

@@ -14,7 +14,7 @@ def tensor(shape, dtype):
     return "tensor<" + "".join(f"{s}x" for s in shape) + dtype + ">"
 
 
-def case(inputs, result, body):
+def case(inputs, result, body, sms=0):
     """A kernel with `inputs` (types), which calls its arguments %a0, ..., and returns %r."""
     name = f"k{len(calls)}"
     formal = ", ".join(f"%a{i}: {t}" for i, t in enumerate(inputs))
@@ -22,7 +22,7 @@ def case(inputs, result, body):
     first = len(arguments)
     arguments.extend(inputs)
     actual = ", ".join(f"%a{first + i}" for i in range(len(inputs)))
-    calls.append(f"  %r{len(calls)} = ncclx.call @{name}({actual}) {{flops = 1, bytes = 1, sms = 0}} : "
+    calls.append(f"  %r{len(calls)} = ncclx.call @{name}({actual}) {{flops = 1, bytes = 1, sms = {sms}}} : "
                  f"({', '.join(inputs)}) -> {result}\n")
     results.append(result)
 
@@ -57,7 +57,7 @@ def product(a, b, c, types, maps, kinds, result="%r", attribute=""):
 MATMUL = ["parallel", "parallel", "reduction"]
 
 
-def matmul(m, n, k, dtype, out, ta=False, tb=False, td=False, beta=True, attribute=""):
+def matmul(m, n, k, dtype, out, ta=False, tb=False, td=False, beta=True, attribute="", sms=0):
     a = tensor((k, m) if ta else (m, k), dtype)
     b = tensor((n, k) if tb else (k, n), dtype)
     shape = (n, m) if td else (m, n)
@@ -65,9 +65,9 @@ def matmul(m, n, k, dtype, out, ta=False, tb=False, td=False, beta=True, attribu
     maps = [f"(m, n, k) -> ({'k, m' if ta else 'm, k'})", f"(m, n, k) -> ({'n, k' if tb else 'k, n'})",
             f"(m, n, k) -> ({'n, m' if td else 'm, n'})"]
     if beta:
-        case([a, b, c], c, product("%a0", "%a1", "%a2", (a, b, c), maps, MATMUL, attribute=attribute))
+        case([a, b, c], c, product("%a0", "%a1", "%a2", (a, b, c), maps, MATMUL, attribute=attribute), sms)
     else:
-        case([a, b], c, zeros(shape, out) + product("%a0", "%a1", "%z", (a, b, c), maps, MATMUL, attribute=attribute))
+        case([a, b], c, zeros(shape, out) + product("%a0", "%a1", "%z", (a, b, c), maps, MATMUL, attribute=attribute), sms)
 
 
 def elementwise(value, source, target, lines, last, more=(), result="%r"):
@@ -95,7 +95,7 @@ def layouts():
         for i in range(0, 8, 1 if dtype == "f32" else 3):
             matmul(5 + i % 3, 7, 9, dtype, out, i & 1, i & 2, i & 4, beta=i % 3 == 0)
     for i in range(4):
-        matmul(6, 3, 4, "f32", "f32", i & 1, i & 2, attribute=", ncclx.allow_tf32, ncclx.sms = 100 : i64")
+        matmul(6, 3, 4, "f32", "f32", i & 1, i & 2, attribute=", ncclx.allow_tf32", sms=100)
 
 
 def sizes(*all):

@@ -350,7 +350,8 @@ LogicalResult KernelEmitter::emitWait(ctran::WaitOp op, unsigned step) {
 /// Blocks and threads of a program that leaves them open, as measured on H200 (test/Bench/cuda): a
 /// unit a thread as long as messages are short, all SMs when they are long.
 void KernelEmitter::chooseShape() {
-  int64_t bytes = std::max(mostMessage, mostBytes);
+  // Of a loop over blocks it is one block's part that is named.
+  int64_t bytes = std::max(mostMessage, mostBytes) * (blockLoop ? blocks : 1);
   auto ofKiB = [&](int64_t most) { return std::clamp<int64_t>((bytes + 1023) >> 10, 1, most); };
   options.threads = bytes <= (128 << 10) ? 128 : bytes <= (256 << 10) ? 256 : 512;
   if (together)

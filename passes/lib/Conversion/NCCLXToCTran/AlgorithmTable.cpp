@@ -3,6 +3,8 @@
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Topology/TreePacking.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -38,6 +40,56 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
            auto await = dyn_cast<AwaitOp>(user);
            return await && await.getChunk();
          });
+}
+
+std::optional<std::string> mlir::ncclx::whyNotInBlocks(CollectiveOpInterface op) {
+  Dataflow flow = op.getDataflow();
+  int64_t members = getGroupSize(op);
+  if (flow.route != Route::All || flow.isCounted())
+    return llvm::formatv("{0} has no form by blocks", op->getName().stripDialect()).str();
+  if (members < 2 || members != lookupGrid(op).getNumRanks())
+    return llvm::formatv("it is for groups of all ranks, and more than one, not of {0} of {1}",
+                         members, lookupGrid(op).getNumRanks())
+        .str();
+  if (op.getGroupsAttr())
+    return "its groups are listed";
+  if (op.getInput() == op.getDest() && (flow.inCut || flow.outCut))
+    return "it moves pieces in place";
+  if (isAwaitedByChunk(op))
+    return "its result is awaited by chunk";
+  for (auto [dim, type] :
+       {std::pair(flow.inCut, op.getInputType()), {flow.outCut, op.getOutputType()}}) {
+    if (!dim)
+      continue;
+    for (int64_t size : type.getShape().take_front(*dim))
+      if (size != 1)
+        return llvm::formatv("pieces along dimension {0} are not in one place", *dim).str();
+    if (type.getDimSize(*dim) % members)
+      return llvm::formatv("{0} rows are not cut evenly by {1}", type.getDimSize(*dim), members)
+          .str();
+  }
+  return std::nullopt;
+}
+
+bool mlir::ncclx::isAlone(CollectiveOpInterface op) {
+  WalkResult walked = op->getParentOfType<func::FuncOp>().walk([&](CollectiveOpInterface other) {
+    return other == op ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walked.wasInterrupted();
+}
+
+Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
+  // Packets take twice the room and the wire of what they carry; as measured on H200
+  // (test/Bench/cuda).
+  constexpr int64_t longMessage = 4 << 20;
+  Dataflow flow = op.getDataflow();
+  int64_t message = op.getPayloadBytes();
+  if (flow.inCut || flow.outCut)
+    message /= std::max<int64_t>(1, getGroupSize(op));
+  return isAlone(op) && message > longMessage && !whyNotInBlocks(op) &&
+                 !whyNot(op, Algorithm::Direct, 1)
+             ? Algorithm::Direct
+             : Algorithm::Eager;
 }
 
 /// Of groups that no axes span.

@@ -45,15 +45,15 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
 std::optional<std::string> mlir::ncclx::whyNotInBlocks(CollectiveOpInterface op) {
   Dataflow flow = op.getDataflow();
   int64_t members = getGroupSize(op);
-  if (flow.route != Route::All || flow.isCounted())
-    return llvm::formatv("{0} has no form by blocks", op->getName().stripDialect()).str();
-  if (members < 2 || members != lookupGrid(op).getNumRanks())
-    return llvm::formatv("it is for groups of all ranks, and more than one, not of {0} of {1}",
-                         members, lookupGrid(op).getNumRanks())
-        .str();
+  auto permute = dyn_cast<PermuteOp>(*op);
+  bool shifts = permute && permute.getShift() && int64_t(*permute.getShift()) % members;
+  if ((flow.route != Route::All && flow.route != Route::FromRoot && !shifts) || flow.isCounted())
+    return llvm::formatv("this {0} has no form by blocks", op->getName().stripDialect()).str();
+  if (members < 2)
+    return "it is for groups of more than one";
   if (op.getGroupsAttr())
     return "its groups are listed";
-  if (op.getInput() == op.getDest() && (flow.inCut || flow.outCut))
+  if (op.getInput() == op.getDest() && (flow.inCut || flow.outCut || shifts))
     return "it moves pieces in place";
   if (isAwaitedByChunk(op))
     return "its result is awaited by chunk";
@@ -79,15 +79,15 @@ bool mlir::ncclx::isAlone(CollectiveOpInterface op) {
 }
 
 Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
-  // Packets take twice the room and the wire of what they carry; as measured on H200
-  // (test/Bench/cuda).
-  constexpr int64_t longMessage = 4 << 20;
+  // Packets take twice the room and the wire of what they carry, and those of a root are the work
+  // of one block; as measured on H200 (test/Bench/cuda).
   Dataflow flow = op.getDataflow();
+  int64_t longMessage = flow.route == Route::All ? 4 << 20 : 16 << 10;
   int64_t message = op.getPayloadBytes();
   if (flow.inCut || flow.outCut)
     message /= std::max<int64_t>(1, getGroupSize(op));
-  return isAlone(op) && message > longMessage && !whyNotInBlocks(op) &&
-                 !whyNot(op, Algorithm::Direct, 1)
+  bool packets = !whyNot(op, Algorithm::Eager, 1) && message <= longMessage;
+  return !packets && isAlone(op) && !whyNotInBlocks(op) && !whyNot(op, Algorithm::Direct, 1)
              ? Algorithm::Direct
              : Algorithm::Eager;
 }

@@ -43,8 +43,77 @@ static StringRef elementType(Type type) {
 //===--- ops
 //-----------------------------------------------------------------------------------===//
 
+/// Pieces that one loop of copyPieces moves by turns.
+static constexpr size_t mostPieces = 8;
+
+bool KernelEmitter::joins(ctran::CopyOp op, ArrayRef<ctran::CopyOp> others) {
+  if (!packetWindows.empty() || op.getNotify() || op.getDests().size() != 1)
+    return false;
+  FailureOr<ctran::BoxRef> from = ctran::resolveRange(op.getSource()),
+                           to = ctran::resolveRange(op.getDests().front());
+  if (failed(from) || failed(to) || others.size() == mostPieces)
+    return false;
+  return llvm::all_of(others, [&](ctran::CopyOp other) {
+    FailureOr<ctran::BoxRef> source = ctran::resolveRange(other.getSource()),
+                             dest = ctran::resolveRange(other.getDests().front());
+    return !llvm::is_contained(op.getAfter(), other.getDone()) && areApart(*from, *dest) &&
+           areApart(*to, *dest) && areApart(*to, *source);
+  });
+}
+
+LogicalResult KernelEmitter::emitPieces(ArrayRef<ctran::CopyOp> ops) {
+  if (ops.empty())
+    return success();
+  if (ops.size() == 1)
+    return emitOp(cast<ctran::ScheduleOpInterface>(ctran::CopyOp(ops.front()).getOperation()));
+  SmallVector<std::string> to, from, bytes;
+  for (ctran::CopyOp op : ops) {
+    line() << "// " << stepNames.size() << ": " << labelOf(op) << "\n";
+    stepNames.push_back(labelOf(op));
+    FailureOr<CudaBox> source = e.box(op, op.getSource()), dest = e.box(op, op.getDests().front());
+    if (failed(source) || failed(dest))
+      return failure();
+    from.push_back(address(*source));
+    to.push_back(address(*dest));
+    bytes.push_back(lengthOf({*source, *dest}));
+  }
+  startData();
+  line() << "{\n";
+  ++indent;
+  line() << array("to", "char", to);
+  line() << array("from", "const char", from);
+  line() << formatv("const int64_t bytes[] = {{{0}};\n", llvm::join(bytes, ", "));
+  line() << formatv("copyPieces<{0}>({1}, [&](int i) {{ return to[i]; }, [&](int i) {{ return "
+                    "from[i]; }, [&](int i) {{ return bytes[i]; });\n",
+                    ops.size(), workers());
+  --indent;
+  line() << "}\n";
+  return success();
+}
+
 LogicalResult KernelEmitter::emitBlock(Block &block) {
+  SmallVector<ctran::CopyOp> pieces;
   for (Operation &op : block) {
+    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+      pieces.push_back(copy);
+      continue;
+    }
+    // Ops that are no step stand between copies, and wait for nothing.
+    if (!isa<scf::ForOp, scf::IfOp, ctran::ScheduleOpInterface>(op) ||
+        isa<ctran::SourceOp, ctran::SinkOp>(op)) {
+      if (auto window = dyn_cast<ctran::WindowOp>(op))
+        e.indexOf(window);
+      else if (auto slots = dyn_cast<ctran::SlotsOp>(op))
+        e.indexOf(slots);
+      continue;
+    }
+    if (failed(emitPieces(pieces)))
+      return failure();
+    pieces.clear();
+    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+      pieces.push_back(copy);
+      continue;
+    }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (failed(emitFor(loop)))
         return failure();
@@ -54,13 +123,9 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
     } else if (auto lane = dyn_cast<ctran::ScheduleOpInterface>(op)) {
       if (failed(emitOp(lane)))
         return failure();
-    } else if (auto window = dyn_cast<ctran::WindowOp>(op)) {
-      e.indexOf(window);
-    } else if (auto slots = dyn_cast<ctran::SlotsOp>(op)) {
-      e.indexOf(slots);
     }
   }
-  return success();
+  return emitPieces(pieces);
 }
 
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
@@ -79,14 +144,22 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     return failure();
   std::string name = formatv("i{0}", loops++);
   e.name(loop.getInductionVar(), name);
+  size_t before = text.size();
   line() << formatv("for (int64_t {0} = {1}; {0} < {2}; {0} += {3}) {{\n", name, *low, *high,
                     *step);
+  bool wasUnsynced = unsynced;
+  size_t head = text.size();
   ++indent;
   unsynced = true; // by the turn before
   if (failed(emitBlock(*loop.getBody())))
     return failure();
-  unsynced = true; // where there was no turn, as before it
   --indent;
+  if (text.size() == head) { // of what is for the proof alone
+    text.resize(before);
+    unsynced = wasUnsynced;
+    return success();
+  }
+  unsynced = true; // where there was no turn, as before it
   line() << "}\n";
   return success();
 }

@@ -43,7 +43,12 @@ private:
   LogicalResult analyse();
   LogicalResult checkBlockLoop();
   void findOwnPackets(ArrayRef<ctran::ScheduleOpInterface> ops);
+  /// Whether two boxes never meet.
+  bool areApart(ctran::BoxRef a, ctran::BoxRef b);
   LogicalResult emitBlock(Block &block);
+  /// Whether a copy may go by turns with the others: none reads or writes what it writes.
+  bool joins(ctran::CopyOp op, ArrayRef<ctran::CopyOp> others);
+  LogicalResult emitPieces(ArrayRef<ctran::CopyOp> ops);
   LogicalResult emitFor(scf::ForOp loop);
   LogicalResult emitIf(scf::IfOp branch);
   LogicalResult emitOp(ctran::ScheduleOpInterface op);

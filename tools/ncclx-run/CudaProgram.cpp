@@ -33,7 +33,7 @@ LogicalResult CudaProgram::lower(Compilation &compilation, int32_t architecture)
   std::vector<std::string> names(compilation.plan().kernels.begin(),
                                  compilation.plan().kernels.end());
   return success(names.empty() || succeeded(computeToPtx(compilation.kernelModule(), names,
-                                                         architecture, ptx, kernels)));
+                                                         architecture, cublasLt, ptx, kernels)));
 }
 
 LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) {

@@ -82,11 +82,39 @@ struct KernelDescription {
   }
 };
 
+ncclxrtCudaGemm_t describe(const CudaGemm &gemm) {
+  auto matrix = [](const CudaGemm::Matrix &m) {
+    return ncclxrtCudaMatrix_t{int32_t(m.argument),
+                               int32_t(m.dtype),
+                               m.transposed,
+                               int32_t(m.scale),
+                               m.offset,
+                               m.scaleOffset,
+                               m.ld,
+                               m.batchStride};
+  };
+  return {gemm.m,
+          gemm.n,
+          gemm.k,
+          gemm.batch,
+          matrix(gemm.a),
+          matrix(gemm.b),
+          matrix(gemm.c),
+          matrix(gemm.d),
+          gemm.alpha,
+          gemm.beta,
+          int32_t(gemm.accumulate),
+          gemm.tf32,
+          int32_t(gemm.sms),
+          0};
+}
+
 /// The plan's tables as ncclxrt/cuda.h takes them.
 struct CudaDescription {
   PlanDescription plan;
   std::vector<int64_t> writers;
   std::vector<ncclxrtCudaKernelDesc_t> kernels;
+  std::vector<ncclxrtCudaGemm_t> gemms;
   ncclxrtCudaPlanDesc_t description = NCCLXRT_CUDA_PLAN_DESC_INIT;
 
   ncclxrtPlanDesc_t own; ///< with a timeline
@@ -95,9 +123,14 @@ struct CudaDescription {
   explicit CudaDescription(const World &world) : plan(world.plan, 0) {
     for (const HostPlan::Slots &slots : world.plan.slots)
       writers.push_back(slots.writers);
-    for (const ComputeKernel &kernel : world.program.kernels)
+    gemms.reserve(world.program.kernels.size());
+    for (const ComputeKernel &kernel : world.program.kernels) {
+      if (kernel.gemm)
+        gemms.push_back(describe(*kernel.gemm));
       kernels.push_back({kernel.name.c_str(), int32_t(kernel.blocks), int32_t(kernel.threads),
-                         int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes)});
+                         int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes),
+                         kernel.gemm ? &gemms.back() : nullptr});
+    }
     description.plan = plan.get();
     description.slot_writers = writers.data();
     description.module = orNull(world.program.ptx);
@@ -108,6 +141,7 @@ struct CudaDescription {
     description.headers = orNull(world.cuda.headers);
     if (void *describe = world.program.describe)
       description = reinterpret_cast<ncclxrtCudaPlanDesc_t (*)()>(describe)();
+    description.cublaslt = orNull(world.cuda.cublaslt);
     description.one_stream = world.oneStream;
     own = *description.plan;
     own.trace_capacity = world.options.timeline ? mostEvents : 0;

@@ -27,6 +27,9 @@ struct ExecuteOptions {
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
+  /// Products add in an order of their own: unless inputs are exact, what depends on one is
+  /// compared within what that can change.
+  bool reordered = false;
 
   bool isUniform(int64_t argument) const {
     return size_t(argument) < uniform.size() && uniform[argument];

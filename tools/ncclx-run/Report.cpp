@@ -84,6 +84,10 @@ void Report::print(llvm::raw_ostream &os) const {
     if (output.different)
       os << output.different << " of " << output.elements << " elements differ; "
          << output.firstDifference << "\n";
+    else if (output.tolerance > 0)
+      os << output.elements << " elements on " << ranks
+         << llvm::format(" ranks, none off by more than %.3g of %.3g allowed\n", output.largest,
+                         output.tolerance);
     else
       os << output.elements << " elements on " << ranks << " ranks, all bits equal\n";
   }
@@ -188,6 +192,10 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
           json.attribute("type", output.type);
           json.attribute("elements", output.elements);
           json.attribute("different", output.different);
+          if (output.tolerance > 0) {
+            json.attribute("tolerance", output.tolerance);
+            json.attribute("largest_difference", output.largest);
+          }
           if (output.different)
             json.attribute("first_difference", output.firstDifference);
         });

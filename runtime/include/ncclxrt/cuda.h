@@ -125,6 +125,32 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaGraphDestroy(ncclxrtCudaGraph_t graph)
 
 typedef struct ncclxrtCudaPlan *ncclxrtCudaPlan_t; /**< A program of one rank on one GPU. */
 
+/** Matrices, by columns: the element at (row, column) of number `i` lies at the address of the
+ * launch's `argument`, `offset` bytes and i * batch_stride + column * ld + row elements on. */
+typedef struct ncclxrtCudaMatrix {
+  int32_t argument;
+  int32_t dtype;
+  int32_t transposed;   /**< Of a and b: its rows are what is multiplied as columns. */
+  int32_t scale;        /**< Of a and b, of 8-bit floats: the argument with an f32 that all elements
+                             are multiplied with; -1: 1. */
+  int64_t offset;       /**< Bytes. */
+  int64_t scale_offset; /**< Bytes, from that argument. */
+  int64_t ld;           /**< Elements. */
+  int64_t batch_stride; /**< Elements; 0: one matrix for all. */
+} ncclxrtCudaMatrix_t;
+
+/** Products of matrices, d = alpha a b + beta c, where a is m x k and b is k x n, `batch` times.
+ * `c` has the shape and the type of `d`, which may be the same memory. */
+typedef struct ncclxrtCudaGemm {
+  int64_t m, n, k, batch; /**< Any may be 0. */
+  ncclxrtCudaMatrix_t a, b, c, d;
+  double alpha, beta; /**< With a beta of 0 c is not read. */
+  int32_t accumulate; /**< ncclxrtF32, or ncclxrtF64 of f64. */
+  int32_t tf32;       /**< Not 0: factors of f32 may be rounded to 11 bits. */
+  int32_t sms;        /**< It is to leave the GPU's other multiprocessors alone; 0: it takes all. */
+  int32_t reserved;   /**< 0. */
+} ncclxrtCudaGemm_t;
+
 /** An entry of the plan's module, which takes so many addresses and, if it wants scratch memory,
  * the address of that. */
 typedef struct ncclxrtCudaKernelDesc {
@@ -133,6 +159,8 @@ typedef struct ncclxrtCudaKernelDesc {
   int32_t num_arguments;
   int32_t reserved; /**< 0. */
   uint64_t scratch_bytes;
+  const ncclxrtCudaGemm_t *gemm; /**< Not NULL: no entry, but this by cuBLASLt, in up to that much
+                                      scratch memory, which all such share. */
 } ncclxrtCudaKernelDesc_t;
 
 /** A module that was compiled ahead of time: machine code of one architecture. */
@@ -160,7 +188,7 @@ typedef struct ncclxrtCudaPlanDesc {
   const int64_t *slot_writers;   /**< Of each of its slot arrays: ranks that raise one counter. */
   void *const *memory;           /**< Of each of its windows: the caller's memory, as for
                                       ncclxrtCudaWindow, or NULL; NULL: all are allocated. */
-  const char *module;            /**< PTX with the kernels; NULL without. */
+  const char *module;            /**< PTX with the entries; NULL without. */
   const ncclxrtCudaKernelDesc_t *kernels;
   size_t num_kernels;
   int32_t one_stream;   /**< Not 0: all lanes on one stream; the program's serial form must hold.
@@ -177,9 +205,10 @@ typedef struct ncclxrtCudaPlanDesc {
   const ncclxrtCudaImage_t *images; /**< Not empty: nothing is compiled, all kernels are here, or
                                          the plan is refused. Read while it is prepared. */
   size_t num_images;
+  const char *cublaslt; /**< Library for products; NULL: libcublasLt.so of CUDA 13 or 12. */
 } ncclxrtCudaPlanDesc_t;
 #define NCCLXRT_CUDA_PLAN_DESC_INIT                                                                \
-  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Makes windows and counters, checks the program by calling it once with nothing enqueued, and
  *  loads its kernels. Collective; an error of one rank is one of all. The memory is the

@@ -13,6 +13,7 @@
 #include "../Range.h"
 #include "../Shape.h"
 #include "Compile.h"
+#include "Gemm.h"
 #include "Reductions.h"
 #include "Runnable.h"
 #include "Timeline.h"
@@ -57,6 +58,7 @@ private:
   Status shapeFrom(const ncclxrtCudaPlanDesc_t *desc);
   Status rehearse();
   Status loadKernels();
+  Status prepareGemms();
   Status makeStreams();
   Status makeTimelines();
 
@@ -104,15 +106,20 @@ private:
   std::vector<int64_t> writers; ///< by array of slots
   ncclxrtProgram_t program = nullptr;
   std::string module;
+  std::unique_ptr<Gemms> gemms; ///< outlives the kernels that use it
   struct Kernel {
     std::string name;
-    int32_t blocks, threads, arguments;
-    uint64_t scratchBytes;
-    Function function;
-    Address scratch;
-    int64_t scratchLane = 0; ///< that used it last
+    int32_t blocks = 0, threads = 0, arguments = 0;
+    uint64_t scratchBytes = 0;
+    Function function = nullptr;
+    Address scratch = 0;
+    int64_t scratchLane = 0;        ///< that used it last
+    std::unique_ptr<Gemm> gemm;     ///< instead of an entry
+    std::vector<Address> rehearsed; ///< its arguments when it was rehearsed
   };
   std::vector<Kernel> kernels;
+  Address workspace = 0; ///< of all products
+  int64_t workspaceLane = 0;
   bool oneStream = false;
   std::vector<Stream> givenStreams;
   CompileOptions compileOptions;

@@ -284,8 +284,18 @@ ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
                 fmt::format("kernel {} is launched with {} arguments", kernel, given.size()));
   Kernel &k = kernels[kernel];
   if (rehearsing) {
-    rehearsed += k.scratchBytes != 0; // and an order
+    rehearsed += k.scratchBytes != 0 || k.gemm; // and an order
+    if (k.gemm)
+      k.gemm->rehearse(k.rehearsed = given);
     return ncclxrtSuccess;
+  }
+  if (k.gemm) {
+    // One product at a time uses the workspace.
+    if (auto code = order(op, lane, std::exchange(workspaceLane, lane)))
+      return code;
+    if (auto code = startTime(op, lane))
+      return code;
+    return check(k.gemm->launch(comm, given, workspace, lanes[placeOf(lane)].stream));
   }
   std::vector<void *> parameters;
   for (Address &a : given)

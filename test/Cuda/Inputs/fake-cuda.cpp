@@ -12,6 +12,8 @@
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
 //
 //===----------------------------------------------------------------------===//
+#include "fake-cuda.h"
+
 #include "Base.h"
 #include "Reduce.h"
 #include "cuda/Driver.h"
@@ -239,6 +241,22 @@ template <typename T> int writeTo(Stream stream, Address at, T value, const char
   return success;
 }
 } // namespace
+
+static void logLine(const std::string &line) { log("{}", line); }
+
+void fakecuda::enqueue(Stream stream, std::function<void()> act) {
+  stream->add([act = std::move(act)] {
+    act();
+    return true;
+  });
+}
+bool fakecuda::fails(const char *name) { return ::fails(name); }
+void fakecuda::log(const std::string &line) { logLine(line); }
+size_t fakecuda::roomAt(Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocationOf(at);
+  return it == allocations.end() ? 0 : size_t(it->first + it->second.bytes - at);
+}
 
 extern "C" {
 int cuInit(unsigned) {

@@ -161,8 +161,8 @@ int main(int argc, char **argv) {
   SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
   Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
   if (gpu.kernelBlocks)
-    graph.asOneKernel();
-  if (cuda && gemmOption == "cublaslt")
+    graph.asOneKernel(*gpu.kernelBlocks);
+  else if (cuda && gemmOption == "cublaslt")
     graph.groupProducts();
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");

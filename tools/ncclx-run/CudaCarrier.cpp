@@ -185,8 +185,9 @@ LogicalResult mlir::ncclx::writeCuda(Compilation &compilation, const CudaFileOpt
   int32_t oldest = 90;
   if (!options.architectures.empty())
     oldest = *llvm::min_element(options.architectures);
-  if (options.kernelBlocks ? failed(program.makeKernel(compilation, *options.kernelBlocks))
-                           : failed(program.lower(compilation, oldest)))
+  if (options.kernelBlocks
+          ? failed(program.makeKernel(compilation, *options.kernelBlocks, options.timeline))
+          : failed(program.lower(compilation, oldest)))
     return failure();
   const HostPlan &plan = compilation.plan();
   std::string source;

@@ -34,7 +34,7 @@ struct CudaProgram {
   /// The same, compiled in this process.
   LogicalResult make(Compilation &compilation, int32_t architecture);
   /// The same as one kernel, of a written program whose ops are all of sm lanes.
-  LogicalResult makeKernel(Compilation &compilation, int64_t blocks);
+  LogicalResult makeKernel(Compilation &compilation, int64_t blocks, bool timeline = false);
 };
 
 } // namespace mlir::ncclx

@@ -69,6 +69,7 @@ struct KernelDescription {
     description.entry = kernel.entry.c_str();
     description.blocks = int32_t(kernel.blocks);
     description.threads = int32_t(kernel.threads);
+    description.timeline_ops = int32_t(kernel.order.size());
     description.windows = windows.data();
     description.num_windows = windows.size();
     description.slots = slots.data();
@@ -116,6 +117,9 @@ struct CudaDescription {
   std::vector<ncclxrtCudaGemm_t> gemms;
   ncclxrtCudaPlanDesc_t description = NCCLXRT_CUDA_PLAN_DESC_INIT;
 
+  ncclxrtPlanDesc_t own; ///< with a timeline
+  static constexpr size_t mostEvents = size_t(1) << 16;
+
   explicit CudaDescription(const World &world) : plan(world.plan, 0) {
     for (const HostPlan::Slots &slots : world.plan.slots)
       writers.push_back(slots.writers);
@@ -139,7 +143,11 @@ struct CudaDescription {
       description = reinterpret_cast<ncclxrtCudaPlanDesc_t (*)()>(describe)();
     description.cublaslt = orNull(world.cuda.cublaslt);
     description.one_stream = world.oneStream;
+    own = *description.plan;
+    own.trace_capacity = world.options.timeline ? mostEvents : 0;
+    description.plan = &own;
   }
+  CudaDescription(const CudaDescription &) = delete;
 };
 } // namespace
 
@@ -152,10 +160,12 @@ public:
   CudaRank(World &world, int32_t rank, std::string &failed)
       : world(world), seat{world, rank}, failed(failed) {}
   ~CudaRank();
-  /// Result `i` goes to resultAt(i), `time` takes run and nanoseconds, `bursts` get seconds of a
-  /// run, contender by contender.
+  using Events = std::vector<ncclxrtTraceEvent_t>;
+  /// Result `i` goes to resultAt(i), `time` takes run and nanoseconds, `timeline` events and by how
+  /// much they may be wrong, `bursts` get seconds of a run, contender by contender.
   void run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
-           llvm::function_ref<void(int64_t, int64_t)> time, std::vector<double> &bursts);
+           llvm::function_ref<void(int64_t, int64_t)> time,
+           llvm::function_ref<void(const Events &, int64_t)> timeline, std::vector<double> &bursts);
 
 private:
   World &world;
@@ -187,6 +197,8 @@ private:
   bool capture(int64_t times, llvm::function_ref<bool()> once);
   bool replay(ArrayRef<size_t> results);
   bool launch(int contender, int64_t times);
+  /// Of the last run, in the plan's ops and lanes.
+  bool timelineOf(bool captured, Events &events, int64_t &errorNs);
 };
 } // namespace
 
@@ -343,8 +355,33 @@ bool CudaRank::launch(int contender, int64_t times) {
   return failed.empty();
 }
 
+/// Where blocks share every op, an op begins with the first of them and ends with the last.
+bool CudaRank::timelineOf(bool captured, Events &events, int64_t &errorNs) {
+  const ncclxrtTraceEvent_t *told = nullptr;
+  size_t count = 0;
+  if (!good(ncclxrtCudaPlanTrace(prepared, captured, &told, &count, &errorNs)))
+    return false;
+  const std::optional<CudaKernel> &kernel = world.program.whole;
+  if (!kernel) {
+    events.assign(told, told + count);
+    return true;
+  }
+  for (const ncclxrtTraceEvent_t &event : llvm::ArrayRef(told, count)) {
+    if (kernel->together && event.lane) {
+      events.back().start_ns = std::min(events.back().start_ns, event.start_ns);
+      events.back().end_ns = std::max(events.back().end_ns, event.end_ns);
+    } else {
+      events.push_back(event);
+      events.back().op = kernel->order[event.op];
+    }
+  }
+  return true;
+}
+
 void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
-                   llvm::function_ref<void(int64_t, int64_t)> time, std::vector<double> &bursts) {
+                   llvm::function_ref<void(int64_t, int64_t)> time,
+                   llvm::function_ref<void(const Events &, int64_t)> timeline,
+                   std::vector<double> &bursts) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -365,7 +402,16 @@ void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> 
   }
   if (world.options.graphRuns && !replay(results))
     return;
-  if (!take(results, resultAt) || !world.options.burst)
+  if (!take(results, resultAt))
+    return;
+  if (world.options.timeline) {
+    Events events;
+    int64_t errorNs = 0;
+    if (!timelineOf(world.options.graphRuns, events, errorNs))
+      return;
+    timeline(events, errorNs);
+  }
+  if (!world.options.burst)
     return;
   if (world.options.nccl) {
     failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
@@ -442,7 +488,11 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
       CudaRank(world, rank, outcomes[rank])
           .run(
               results, [&](size_t result) { return resultOf(rank, result); },
-              [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank]);
+              [&](int64_t run, int64_t ns) { setTime(rank, run, ns); },
+              [&](const CudaRank::Events &events, int64_t errorNs) {
+                setEvents(rank, events.data(), events.size(), errorNs);
+              },
+              bursts[rank]);
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -455,6 +505,8 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
+  if (options.timeline)
+    takeEvents(plan.ranks);
   for (int c = 0; options.burst && c < world.contenders; ++c)
     burstSeconds.push_back(medianOf(bursts, c, world.contenders));
   return true;

@@ -66,6 +66,9 @@ void Report::print(llvm::raw_ostream &os) const {
     row("compute", predicted.compute, measured.compute);
   }
   row("whole graph", predicted.makespan, measured.makespan);
+  if (clockErrorSeconds > 0)
+    os << llvm::format("  (the clocks of two ranks in the timeline agree within %.2f us)\n",
+                       clockErrorSeconds * 1e6);
   if (burstSeconds > 0)
     row("  back to back", predicted.makespan, burstSeconds);
   for (auto &[mode, seconds] : ncclSeconds)
@@ -166,6 +169,8 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
         for (double seconds : runSeconds)
           json.value(seconds * 1e6);
       });
+      if (clockErrorSeconds > 0)
+        json.attribute("clock_error_us", clockErrorSeconds * 1e6);
       if (burstSeconds > 0)
         json.attribute("burst_us", burstSeconds * 1e6);
       if (graphSeconds > 0)

@@ -38,6 +38,7 @@ struct Report {
   bool machineMeasured = false; ///< it was measured in this call
   Timing predicted, measured;   ///< for and on this machine
   std::vector<double> runSeconds;
+  double clockErrorSeconds = 0; ///< in the timeline of GPUs, between two ranks; 0: there is none
   /// Of a run among many back to back, singly and in a graph; 0: not measured. Then NCCL's modes.
   double burstSeconds = 0, graphSeconds = 0;
   std::vector<std::pair<std::string, double>> ncclSeconds, ncclGraphSeconds;

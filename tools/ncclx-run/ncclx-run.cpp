@@ -326,7 +326,7 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
                      op.name,
                      op.collective.empty() ? "compute" : op.collective,
                      double(event.start_ns - origin) * 1e-9,
-                     double(std::max<int64_t>(0, event.end_ns - event.start_ns)) * 1e-9,
+                     event.end_ns ? double(event.end_ns - event.start_ns) * 1e-9 : 0,
                      {{"bytes", std::to_string(event.bytes)}}});
     }
   return out;
@@ -424,6 +424,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
       options.architectures = {gpus.architecture};
       if (oneKernel)
         options.kernelBlocks = kernelBlocks;
+      options.timeline = !traceFile.empty();
       options.nvrtc = cudaNvrtc, options.headers = cudaHeaders, options.ptxas = cudaPtxas;
       std::vector<StringRef> files;
       if (failed(writeCuda(compilation, options, gpuProgram, files)))
@@ -435,7 +436,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
       gpuProgram.describe = loaded->find("describe");
       program = oneKernel ? nullptr : loaded->program();
     } else {
-      if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks))
+      if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks, !traceFile.empty()))
                     : failed(gpuProgram.make(compilation, gpus.architecture)))
         return finish(report, BadInput, "no code can be made for GPUs");
       program = compilation.entry();
@@ -509,6 +510,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   options.burst = std::max<int64_t>(0, burst);
   options.graphRuns = graphRuns;
   options.replays = replays;
+  options.timeline = cuda && !traceFile.empty();
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     options.uniform.push_back(
@@ -538,7 +540,8 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   }
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
   if (cuda)
-    report.measured.exposed.clear(); // no events on GPUs
+    report.measured.exposed.clear(); // lanes of GPUs run beside each other
+  report.clockErrorSeconds = execution.clockErrorSeconds;
   if (!traceFile.empty()) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
     llvm::append_range(
@@ -591,10 +594,12 @@ int main(int argc, char **argv) {
   bool cuda = backend == "cuda";
   if (!cuda && backend != "host")
     return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
-  if (cuda && (transport != "shm" || !traceFile.empty()))
+  if (cuda && transport != "shm")
     return finish(report, BadUsage,
-                  "--backend=cuda takes no --transport and no --trace: GPUs reach each other by "
-                  "load and store, and no timeline is measured on them");
+                  "--backend=cuda takes no --transport: GPUs reach each other by load and store");
+  if (cuda && burst > 0 && !traceFile.empty())
+    return finish(report, BadUsage,
+                  "--burst takes no --trace: the marks of a timeline would be timed, too");
   if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
     return finish(report, BadUsage,
                   "--burst is for --backend=cuda, and --against=nccl comes with --burst");
@@ -642,7 +647,7 @@ int main(int argc, char **argv) {
   report.rate = target.rate;
   Compilation compilation(context, target);
   if (oneKernel)
-    compilation.asOneKernel();
+    compilation.asOneKernel(kernelBlocks);
   if (gemmOption == "cublaslt")
     compilation.groupProducts();
   if (failed(compilation.parse(graphFile, functionOption)))

@@ -185,6 +185,8 @@ static void printDescribe(StringRef name, const HostPlan &plan, const CudaParts 
     field("threads", kernel->threads);
     table("windows", kernel->windows.size());
     table("slots", kernel->slotWords.size());
+    if (!kernel->order.empty())
+      field("timeline_ops", kernel->order.size());
   } else {
     field("plan", "&hostPlan()");
     if (!plan.slots.empty())

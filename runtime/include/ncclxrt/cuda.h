@@ -184,7 +184,7 @@ enum { ncclxrtCudaQueues = 30 };
 
 typedef struct ncclxrtCudaPlanDesc {
   size_t struct_size;
-  const ncclxrtPlanDesc_t *plan; /**< Its trace_capacity has no effect. */
+  const ncclxrtPlanDesc_t *plan; /**< With a trace_capacity: a timeline (ncclxrtCudaPlanTrace). */
   const int64_t *slot_writers;   /**< Of each of its slot arrays: ranks that raise one counter. */
   void *const *memory;           /**< Of each of its windows: the caller's memory, as for
                                       ncclxrtCudaWindow, or NULL; NULL: all are allocated. */
@@ -227,6 +227,16 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, siz
  * since a replay cannot count, so that replays and other runs may follow each other in any order.
  */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream);
+/** When each op of the last run began and ended, of a plan that was prepared with a timeline, and
+ * how wrong each time may be: one clock for all ranks of this machine (CLOCK_MONOTONIC).
+ * `captured`: of the last run that was captured, as it was replayed last. Of a program that is one
+ * kernel, `op` counts what a block does, `lane` is the block, and the last run is told whichever it
+ * was. When that run and what was enqueued behind it are done; valid until the plan's next call. A
+ * timeline adds no waits, but marks between ops: an event on a stream, two stores in a kernel.
+ * Without, nothing is added. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanTrace(ncclxrtCudaPlan_t plan, int32_t captured,
+                                                    const ncclxrtTraceEvent_t **events,
+                                                    size_t *count, int64_t *error_ns);
 /** Waits until all that its runs have enqueued is done; after an abort, too, which ends their
  * waits. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan);
@@ -254,7 +264,10 @@ typedef struct ncclxrtCudaKernelPlanDesc {
   const ncclxrtCudaImage_t *images;
   size_t num_images;
   int32_t ranks;
-  int32_t reserved; /**< 0. */
+  int32_t timeline_ops; /**< Not 0: so many ops that a block does in a run. The entry's first word
+                             is then the address of two words for each and each block
+                             (ncclxrt/device/timeline.cuh), and the module has ncclxrt_clock, which
+                             tells the time to an address. */
 } ncclxrtCudaKernelPlanDesc_t;
 #define NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT                                                         \
   {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}

@@ -113,6 +113,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
     mine = plan->rehearse();
   if (mine.ok())
     mine = plan->loadKernels();
+  if (mine.ok())
+    mine = plan->makeTimelines();
   if (Status s = plan->agree(mine, shape.name, "prepared plans"); !s.ok())
     return s;
   result = std::move(plan);
@@ -153,6 +155,22 @@ Status Plan::rehearse() {
   if (failure.ok() && status != 0)
     return error(ncclxrtResult_t(status), "plan '{}': the program failed by itself", shape.name);
   return failure;
+}
+
+Status Plan::makeTimelines() {
+  if (!shape.traceCapacity)
+    return {};
+  clock = std::make_unique<Clock>(comm);
+  if (Status s = clock->init(); !s.ok())
+    return s;
+  for (auto &timeline : timelines) {
+    timeline = std::make_unique<Timeline>(comm);
+    if (Status s =
+            timeline->init(rehearsed + lanes.size(), size_t(shape.traceCapacity), lanes.size());
+        !s.ok())
+      return s;
+  }
+  return {};
 }
 
 Status Plan::loadKernels() {
@@ -227,6 +245,9 @@ Status Plan::prepareGemms() {
 Plan::~Plan() {
   const Driver &cuda = comm.cuda();
   (void)comm.enter();
+  for (auto &timeline : timelines)
+    timeline.reset();
+  clock.reset();
   for (Lane &lane : lanes)
     if (lane.stream && ownStreams)
       cuda.destroyStream(lane.stream);
@@ -252,6 +273,15 @@ Status Plan::drain() {
     if (Status s = comm.synchronize(lane.stream); !s.ok())
       return s;
   return {};
+}
+
+Status Plan::timeline(bool captured, std::vector<ncclxrtTraceEvent_t> &events, int64_t &errorNs) {
+  if (!clock)
+    return error(ncclxrtInvalidUsage,
+                 "plan '{}' was prepared without a timeline (trace_capacity is 0)", shape.name);
+  if (Status s = comm.enter(); !s.ok())
+    return s;
+  return timelines[captured]->read(*clock, events, errorNs);
 }
 
 Status Plan::buffer(size_t window, int32_t generation, void **data, size_t *bytes) {
@@ -293,6 +323,9 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes)
     lane.used = false;
   failure = Status();
+  times = timelines[capturing].get();
+  if (times)
+    times->start(runNumber, capturing);
   int32_t status = program(reinterpret_cast<int64_t>(this));
   if (failure.ok() && status != 0)
     failure = error(ncclxrtResult_t(status), "plan '{}': the program failed", shape.name);
@@ -301,6 +334,9 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes) {
     if (!lane.used)
       continue;
+    if (times)
+      if (Status s = times->end(size_t(&lane - lanes.data()), lane.stream); !s.ok())
+        return s;
     if (Status s = comm.call(cuda.record(lane.event, lane.stream), "cuEventRecord"); !s.ok())
       return s;
     if (Status s = comm.call(cuda.waitEvent(stream, lane.event, 0), "cuStreamWaitEvent"); !s.ok())

@@ -16,6 +16,7 @@
 #include "Gemm.h"
 #include "Reductions.h"
 #include "Runnable.h"
+#include "Timeline.h"
 #include "ncclxrt/device/serve.h"
 
 namespace ncclxrt::cuda {
@@ -30,6 +31,8 @@ public:
   Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
   Status run(Stream stream) override;
   Status drain() override;
+  Status timeline(bool captured, std::vector<ncclxrtTraceEvent_t> &events,
+                  int64_t &errorNs) override;
 
   // Group B, with a status of 0. A failure is the run's; nothing more is enqueued after it.
   int64_t rank() const { return comm.rank(); }
@@ -43,7 +46,7 @@ public:
   ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
   ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                        int64_t value);
-  ncclxrtResult_t flush(int64_t op, int64_t lane) { return enter(op, lane); }
+  ncclxrtResult_t flush(int64_t op, int64_t lane) { return start(op, lane); }
   /// What `lane` does next comes after all that `other` has been given so far.
   ncclxrtResult_t order(int64_t op, int64_t lane, int64_t other);
   /// Hands the next launch the own memory of a window.
@@ -57,6 +60,7 @@ private:
   Status loadKernels();
   Status prepareGemms();
   Status makeStreams();
+  Status makeTimelines();
 
   struct Lane {
     Stream stream = nullptr;
@@ -66,6 +70,18 @@ private:
     std::vector<uint64_t> follows; ///< of each stream: how many of its ops this one comes after
   };
   ncclxrtResult_t enter(int64_t op, int64_t lane);
+  /// The same, and what the lane is given next is this op's.
+  ncclxrtResult_t start(int64_t op, int64_t lane) {
+    if (auto code = enter(op, lane))
+      return code;
+    return startTime(op, lane);
+  }
+  ncclxrtResult_t startTime(int64_t op, int64_t lane);
+  void tellBytes(int64_t lane, int64_t bytes) {
+    if (times && !rehearsing)
+      times->moved(placeOf(lane), bytes);
+  }
+  size_t placeOf(int64_t lane) const { return oneStream ? 0 : size_t(lane); }
   ncclxrtResult_t fail(ncclxrtResult_t code, const std::string &reason);
   ncclxrtResult_t check(const Status &status) {
     return status.ok() ? ncclxrtSuccess : fail(status.code(), status.text());
@@ -124,6 +140,12 @@ private:
   std::map<std::pair<int, int>, Function> reduceKernels;
   Function raiseKernel = nullptr;
   std::vector<Module> modules;
+
+  /// With a timeline: of ordinary runs and of captured ones; the one of this run, or none.
+  std::unique_ptr<Clock> clock;
+  std::unique_ptr<Timeline> timelines[2];
+  Timeline *times = nullptr;
+  size_t rehearsed = 0; ///< ops and orders
 
   bool rehearsing = false, capturing = false, ownStreams = true;
   int64_t runNumber = 0, currentOp = -1;

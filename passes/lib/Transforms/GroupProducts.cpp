@@ -87,12 +87,8 @@ bool Group::finishes(Operation *op, Value result) {
 
 bool Group::find() {
   SmallVector<Operation *> before;
-  for (Operation *op = neighbour(product, true); op && prepares(op); op = neighbour(op, true)) {
+  for (Operation *op = neighbour(product, true); op && prepares(op); op = neighbour(op, true))
     before.push_back(op);
-    // What is before a fill or copy of the result is of no use to it.
-    if (isa<linalg::FillOp, memref::CopyOp>(op) && before.size() > 2)
-      break;
-  }
   ops.assign(before.rbegin(), before.rend());
   ops.push_back(product);
   Value result = product.getDpsInits().front();

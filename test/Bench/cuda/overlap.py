@@ -103,14 +103,6 @@ class Graph:
         self.add(f"{r} = tensor.insert_slice {x[0]} into {into[0]}{at} {x[1]} {[1] * len(at)} : {tensor(x[1])} into {tensor(into[1])}")
         return r, into[1]
 
-    def reshape(self, x, shape):
-        r = self.name()
-        expand = len(shape) > len(x[1])
-        op = "expand" if expand else "collapse"
-        more = f" output_shape {shape}" if expand else ""
-        self.add(f"{r} = tensor.{op}_shape {x[0]} [[0, 1], [2]]{more} : {tensor(x[1])} into {tensor(shape)}")
-        return r, shape
-
     def empty(self, shape):
         r = self.name()
         self.add(f"{r} = tensor.empty() : {tensor(shape)}")
@@ -153,21 +145,20 @@ def pair(m, n, k, mib):
 
 
 def gather(s, h, f, parts=4):
-    """x gathered, times w: part by part, while the next travels."""
+    """x gathered, times w: part by part, while the next travels. The parts of x lie in buffers of their own."""
     step = s // RANKS // parts
 
     def build(g):
-        x, w = g.input([s // RANKS, h]), g.input([h, f])
+        w = g.input([h, f])
         if not g.communicates:
             full = g.input([s, h])
             g.output(g.product(full, w, ("mk", "kn", "mn")))
             return
-        futures = [g.start("all_gather", g.cut(x, [i * step, 0], [step, h]), RANKS * step) for i in range(parts)]
+        futures = [g.start("all_gather", g.input([1, step, h]), RANKS) for i in range(parts)]
         result = g.empty([RANKS, s // RANKS, f])
         for i, future in enumerate(futures):
-            full = g.reshape(g.finish(future), [RANKS, step, h])
-            result = g.product(full, w, ("bmk", "kn", "bmn"), result, [0, i * step, 0])
-        g.output(g.reshape(result, [s, f]))
+            result = g.product(g.finish(future), w, ("bmk", "kn", "bmn"), result, [0, i * step, 0])
+        g.output(result)
 
     case(f"gather_{s}_{h}_{f}", f"all_gather of {s} x {h}, times {h} x {f}", build, [("AllGather", s * h)])
 
@@ -176,19 +167,16 @@ def scatter(s, h, f, parts=4):
     step = s // RANKS // parts
 
     def build(g):
-        x, w = g.input([s, f]), g.input([f, h])
+        x, w = g.input([RANKS, s // RANKS, f]), g.input([f, h])
         if not g.communicates:
-            g.output(g.product(x, w, ("mk", "kn", "mn")))
+            g.output(g.product(x, w, ("bmk", "kn", "bmn")))
             return
-        x3 = g.reshape(x, [RANKS, s // RANKS, f])
         futures = []
         for i in range(parts):
-            part = g.product(g.cut(x3, [0, i * step, 0], [RANKS, step, f]), w, ("bmk", "kn", "bmn"))
-            futures.append(g.start("reduce_scatter", g.reshape(part, [RANKS * step, h]), step))
-        result = g.empty([s // RANKS, h])
-        for i, future in enumerate(futures):
-            result = g.paste(g.finish(future), result, [i * step, 0])
-        g.output(result)
+            part = g.product(g.cut(x, [0, i * step, 0], [RANKS, step, f]), w, ("bmk", "kn", "bmn"))
+            futures.append(g.start("reduce_scatter", part, 1))
+        for future in futures:
+            g.output(g.finish(future))
 
     case(f"scatter_{s}_{h}_{f}", f"{s} x {f} times {f} x {h}, reduce_scatter", build, [("ReduceScatter", s * h)])
 

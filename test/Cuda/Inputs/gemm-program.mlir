@@ -17,6 +17,13 @@ func.func @part(%in: memref<4x6xf32>, %out: memref<4x6xf32>) {
   linalg.matmul ins(%a, %b : memref<2x0xf32, strided<[6, 1]>>, memref<0x3xf32, strided<[6, 1]>>) outs(%c : memref<2x3xf32, strided<[6, 1], offset: 7>>)
   return
 }
+func.func @none(%in: memref<4x6xf32>, %out: memref<4x6xf32>) {
+  %a = memref.subview %in[0, 0] [0, 4] [1, 1] : memref<4x6xf32> to memref<0x4xf32, strided<[6, 1]>>
+  %b = memref.subview %in[0, 0] [4, 3] [1, 1] : memref<4x6xf32> to memref<4x3xf32, strided<[6, 1]>>
+  %c = memref.subview %out[0, 0] [0, 3] [1, 1] : memref<4x6xf32> to memref<0x3xf32, strided<[6, 1]>>
+  linalg.matmul ins(%a, %b : memref<0x4xf32, strided<[6, 1]>>, memref<4x3xf32, strided<[6, 1]>>) outs(%c : memref<0x3xf32, strided<[6, 1]>>)
+  return
+}
 func.func @kept(%in: memref<4x6xf32>, %out: memref<4x6xf32>) {
   %a = memref.subview %in[0, 0] [4, 0] [1, 1] : memref<4x6xf32> to memref<4x0xf32, strided<[6, 1]>>
   %b = memref.subview %in[0, 0] [0, 6] [1, 1] : memref<4x6xf32> to memref<0x6xf32, strided<[6, 1]>>
@@ -46,7 +53,8 @@ ctran.program @p grid ["x" = 2] collectives [#ctran.collective<"g", "all_gather"
   %box = ctran.range %side
   %n = ctran.compute @nothing(%in, %side) reads %mine writes %box after %entry on compute flops 0.0 bytes 0.0 sms 0
   %q = ctran.compute @part(%in, %side) reads %mine writes %box after %n on compute flops 0.0 bytes 0.0 sms 0
-  %k = ctran.compute @kept(%in, %side) reads %mine writes %box after %q on compute flops 0.0 bytes 0.0 sms 0
+  %z = ctran.compute @none(%in, %side) reads %mine writes %box after %q on compute flops 0.0 bytes 0.0 sms 0
+  %k = ctran.compute @kept(%in, %side) reads %mine writes %box after %z on compute flops 0.0 bytes 0.0 sms 0
   %m = ctran.compute @corner(%in, %side) reads %mine, %box writes %box after %k on compute flops 48.0 bytes 0.0 sms 96
   %have = ctran.source %mine holds "g"[%x : "x"] after %entry on host
   %there = ctran.peer_view %ready at (%peer : "x") : !ctran.slots

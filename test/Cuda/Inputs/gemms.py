@@ -3,6 +3,7 @@
 layouts   all ways in which the factors and the result may lie in memory, odd sizes, every type
 empty     sizes of 0: what is left is copied or filled
 shapes    sizes of 1 and more, batches, parts of larger buffers, merged dimensions
+refused   almost products
 scales    constants, accumulation, rounding of the result, 8-bit floats with scales in memory
 """
 import sys
@@ -168,7 +169,41 @@ def scales():
          + elementwise("%p", d, d, ["%v = arith.mulf %x, %s0 : f32", "%w = arith.mulf %v, %s1 : f32"], "%w", [("%a2", scalar), ("%a3", scalar)]))
 
 
-{"layouts": layouts, "shapes": shapes, "scales": scales, "empty": empty}[sys.argv[1]]()
+def refused():
+    """Almost products for cuBLASLt, and one that is."""
+    maps = ["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", "(m, n, k) -> (m, n)"]
+    matmul(4, 6, 5, "f32", "f32")
+    f32, bf16 = tensor((4, 6), "f32"), tensor((4, 6), "bf16")
+    a, b, wa, wb = tensor((4, 5), "bf16"), tensor((5, 6), "bf16"), tensor((4, 5), "f32"), tensor((5, 6), "f32")
+    # Factors of two types; of a type that the result does not go with; accumulated in another than what is added to.
+    case([wa, b, f32], f32, product("%a0", "%a1", "%a2", (wa, b, f32), maps, MATMUL))
+    wide = tensor((4, 6), "f64")
+    case([wa, wb, wide], wide, product("%a0", "%a1", "%a2", (wa, wb, wide), maps, MATMUL))
+    case([a, b, f32], bf16, product("%a0", "%a1", "%a2", (a, b, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, bf16, ["%y = arith.truncf %x : f32 to bf16"], "%y"))
+    # Ones before; a result that is rounded and then scaled; a factor that is rounded.
+    case([a, b], f32, zeros((4, 6), "f32").replace("0.0", "1.0") + product("%a0", "%a1", "%z", (a, b, f32), maps, MATMUL))
+    case([a, b], bf16, zeros((4, 6), "f32") + product("%a0", "%a1", "%z", (a, b, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, bf16, ["%y = arith.truncf %x : f32 to bf16"], "%y", result="%q") + "  %h = arith.constant 0.3 : bf16\n"
+         + elementwise("%q", bf16, bf16, ["%v = arith.mulf %x, %h : bf16"], "%v"))
+    case([wa, b], f32, elementwise("%a0", wa, a, ["%w = arith.truncf %x : f32 to bf16"], "%w", result="%n") + zeros((4, 6), "f32")
+         + product("%n", "%a1", "%z", (a, b, f32), maps, MATMUL))
+    # A scale in memory of what is not 8-bit floats; 8-bit floats across the sum, and in other sizes.
+    scalar = tensor((), "f32")
+    case([a, b, scalar], f32, zeros((4, 6), "f32") + product("%a0", "%a1", "%z", (a, b, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, f32, ["%v = arith.mulf %x, %s0 : f32"], "%v", [("%a2", scalar)]))
+    for (m, n, k), tb in [((16, 16, 32), False), ((16, 16, 40), True)]:
+        matmul(m, n, k, "f8E4M3FN", "f32", tb=tb, beta=False)
+    # Every other column.
+    whole = tensor((4, 10), "f32")
+    case([whole, wb, f32], f32, f"  %part = tensor.extract_slice %a0[0, 0] [4, 5] [1, 2] : {whole} to {wa}\n"
+         + product("%part", "%a1", "%a2", (wa, wb, f32), maps, MATMUL))
+    # More than a product.
+    case([wa, wb, f32], f32, product("%a0", "%a1", "%a2", (wa, wb, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, f32, ["%v = arith.addf %x, %x : f32"], "%v"))
+
+
+{"layouts": layouts, "shapes": shapes, "scales": scales, "empty": empty, "refused": refused}[sys.argv[1]]()
 print('ncclx.grid @g ["tp" = 2]')
 print("\n".join(text))
 formal = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))

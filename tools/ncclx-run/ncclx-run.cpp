@@ -74,6 +74,10 @@ cl::opt<std::string> cudaKernel(
              "collectives then send packets; so many blocks where ops may share them "
              "(default: on streams)"),
     cl::cat(category));
+cl::opt<bool> processes("processes",
+                        cl::desc("On GPUs: ranks are processes that open each other's memory, not "
+                                 "threads of this one"),
+                        cl::cat(category));
 cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
                              cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
                              cl::cat(category));
@@ -323,7 +327,7 @@ std::string whatHolds(const Report &report, bool cuda) {
     return "proved; not run (--compile-only)";
   std::string ranks = std::to_string(report.ranks);
   return "proved, run " +
-         (cuda ? "by " + ranks + " ranks on " + report.machine
+         (cuda ? "by " + ranks + (processes ? " processes on " : " ranks on ") + report.machine
                : "on " + ranks + " processes over " + transport) +
          ", every output equal to the reference";
 }
@@ -396,7 +400,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   CudaDevices gpus;
   if (cuda) {
     report.transport = "cuda";
-    if (!noRun && !gpus.find(cudaDriver, error))
+    if (!noRun && !gpus.find(cudaDriver, processes, error))
       return finish(report, RunFailed, error);
     if (carrier == "cpp") {
       if (!folder.make(error))
@@ -492,6 +496,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   options.burst = std::max<int64_t>(0, burst);
   options.graphRuns = graphRuns;
   options.replays = replays;
+  options.processes = processes;
   options.timeline = cuda && !traceFile.empty();
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -579,6 +584,9 @@ int main(int argc, char **argv) {
   if (cuda && transport != "shm")
     return finish(report, BadUsage,
                   "--backend=cuda takes no --transport: GPUs reach each other by load and store");
+  if (processes && !cuda)
+    return finish(report, BadUsage,
+                  "--processes is for --backend=cuda: ranks on hosts always are processes");
   if (cuda && burst > 0 && !traceFile.empty())
     return finish(report, BadUsage,
                   "--burst takes no --trace: the marks of a timeline would be timed, too");

@@ -200,7 +200,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
                            const Options &options) {
   CudaDevices gpus;
   std::string why;
-  if (!gpus.find(options.cudaDriver, why) || (!options.against.empty() && !Nccl::available(why))) {
+  if (!gpus.find(options.cudaDriver, /*apart=*/false, why) || (!options.against.empty() && !Nccl::available(why))) {
     llvm::outs() << "error: " << why << "\n";
     return 2;
   }

@@ -170,7 +170,7 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
   if (row.nccl)
     execute.nccl = &call;
   Execution execution;
-  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache};
+  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache, ""};
   if (!execution.runCuda(compilation.plan(), oneKernel ? nullptr : compilation.entry(), program,
                          paths, gpus, execute)) {
     llvm::outs() << "error: " << collectiveNames[cell.collective] << " of " << cell.bytes

@@ -134,6 +134,10 @@ def shapes():
         b, c = tensor((5, 6), dtype), tensor((4, 6), "f32")
         case([whole, b, c], c, f"  %part = tensor.extract_slice %a0[2, 3] [4, 5] [1, 1] : {whole} to {part}\n"
              + product("%part", "%a1", "%a2", (part, b, c), ["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", "(m, n, k) -> (m, n)"], MATMUL))
+    # Rows that lie apart: the other factor is the same for all.
+    whole, part, b, c = tensor((2, 6, 5), "f32"), tensor((2, 3, 5), "f32"), tensor((5, 6), "f32"), tensor((2, 3, 6), "f32")
+    case([whole, b, c], c, f"  %part = tensor.extract_slice %a0[0, 2, 0] [2, 3, 5] [1, 1, 1] : {whole} to {part}\n"
+         + product("%part", "%a1", "%a2", (part, b, c), ["(b, m, n, k) -> (b, m, k)", "(b, m, n, k) -> (k, n)", "(b, m, n, k) -> (b, m, n)"], ["parallel"] * 3 + ["reduction"]))
 
 
 def scales():

@@ -5,7 +5,7 @@
 //   f arrives:  at each vertex but k's own, what arrives less what leaves = what is wanted there
 // A step goes to the nearest f, then to the nearest g and T, where T has its cost:
 //   f = the balanced flows nearest to g - u       (one Laplacian of the network, for all sources)
-//   v = u + 1.5 f - 0.5 g
+//   v = u + 1.6 f - 0.6 g
 //   g, T = minimum of  T + rho/2 |v - g|^2:  g(k, a) = max(0, v(k, a) - limit(a))
 //   u = v - g = min(v(k, a), limit(a)),  where limit(a) = capacity(a) over(a)
 // with distances divided by capacities, so that wide arcs may change more. `over` is not negative,
@@ -42,7 +42,7 @@ constexpr struct {
   double work, gap;
 } enough[] = {{0, 1e-5}, {5e8, 9e-4}, {1.5e9, 1.9e-3}, {1e10, std::numeric_limits<double>::max()}};
 constexpr unsigned fewestSteps = 40, stepsBetweenLooks = 20;
-constexpr float relaxation = 1.5F;
+constexpr float relaxation = 1.6F;
 
 using Vector = std::vector<double>;
 using Singles = std::vector<float>;

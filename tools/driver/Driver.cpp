@@ -11,6 +11,7 @@
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
+#include "ncclx/Support/ReadFile.h"
 #include "ncclx/Transforms/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
@@ -38,7 +39,11 @@ static bool communicates(func::FuncOp function) {
 }
 
 LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
-  graphModule = parseSourceFile<ModuleOp>(path, &context);
+  std::string problem;
+  std::optional<std::string> text = readFile(path, problem);
+  if (!text)
+    return emitError(FileLineColLoc::get(&context, path, 0, 0)) << problem;
+  graphModule = parseSourceString<ModuleOp>(*text, &context, path);
   return find(wanted);
 }
 

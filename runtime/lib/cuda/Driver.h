@@ -149,6 +149,9 @@ struct Driver {
   std::string text(int result) const;
 };
 
+/// dlopen() of a library that the user may have named; NULL and why.
+void *openLibrary(const std::string &path, std::string &why);
+
 } // namespace ncclxrt::cuda
 
 #endif // NCCLXRT_LIB_CUDA_DRIVER_H

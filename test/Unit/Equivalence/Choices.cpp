@@ -27,7 +27,7 @@ public:
   Choices shrink() {
     // What takes many tries comes when what takes few is of no more use.
     for (bool better = true; better && left > 0;) {
-      better = dropParts() || lower();
+      better = dropParts() || keepInner() || lower();
       for (size_t size : {8, 4, 3, 2, 1})
         better = better || dropRuns(size);
       better = better || lowerPairs();
@@ -72,6 +72,19 @@ private:
       last = next;
       better |= isBetterWithout(next.second, next.second + next.first);
     }
+  }
+  /// A part inside another one takes its place: what stands in a loop comes out of it.
+  bool keepInner() {
+    for (auto [begin, end] : best.parts)
+      for (auto [from, to] : best.parts)
+        if (begin <= from && to <= end && to - from < end - begin && from < to) {
+          std::vector<int64_t> list(best.made.begin(), best.made.begin() + begin);
+          list.insert(list.end(), best.made.begin() + from, best.made.begin() + to);
+          list.insert(list.end(), best.made.begin() + end, best.made.end());
+          if (isBetter(std::move(list)))
+            return true;
+        }
+    return false;
   }
   /// From the end, where what is left out moves the least.
   bool dropRuns(size_t size) {

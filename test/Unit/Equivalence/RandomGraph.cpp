@@ -22,7 +22,7 @@ public:
       int64_t rows = size(), columns = size();
       values.push_back(g.argument({rows, columns}, element()));
     }
-    steps(14, 10);
+    steps(10, 9);
     if (!hasCollective)
       communicate(values.front());
     awaitAll();
@@ -47,7 +47,8 @@ private:
   int64_t depth = 0;                   ///< of loops and branches around
   int64_t times = 1;                   ///< how often the loops around run a step
   int64_t ways = 1;                    ///< through the branches
-  static constexpr int64_t mostWays = 8, mostTimes = 6;
+  int64_t work = 0;                    ///< messages of one way
+  static constexpr int64_t mostWays = 4, mostTimes = 4;
 
   int64_t below(int64_t n) { return c.below(n); }
   /// Once in n not, which is the simplest.
@@ -127,6 +128,7 @@ private:
     return n;
   }
   Axes group() {
+    work += times * g.ranks() * g.ranks();
     if (below(3) == 2 && mixed)
       return listed();
     Axes axes = any(grids);
@@ -189,7 +191,7 @@ private:
   void steps(int64_t most, int64_t n) {
     for (int64_t left = most; left > 0; --left) {
       Choices::Part part(c);
-      if (!more(n))
+      if (!more(n) || work * ways > 400) // a graph is to be proved and run in well under a second
         return;
       step();
     }
@@ -229,7 +231,7 @@ private:
   template <typename Result> Result inside(const std::function<Result()> &write) {
     std::vector<Tensor> outer = values, flying = std::exchange(futures, {});
     ++depth;
-    steps(3, 4);
+    steps(2, 4);
     Result result = write();
     awaitAll();
     --depth;

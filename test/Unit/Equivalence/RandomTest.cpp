@@ -26,21 +26,23 @@ void expectSeeds(uint64_t from, uint64_t to, Options options = {}, bool inTurn =
   }
 }
 
-TEST(EquivalenceRandom, Graphs) { expectSeeds(1, 9); }
-TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 30); }
+TEST(EquivalenceRandom, Graphs) { expectSeeds(1, 7); }
+TEST(SlowEquivalenceRandom, Graphs) { expectSeeds(9, 24, {}, /*inTurn=*/true); }
 TEST(EquivalenceRandom, CppCarrier) { expectSeeds(45, 47, {.cpp = true}); }
-TEST(SlowEquivalenceRandom, CppCarrier) { expectSeeds(47, 57, {.cpp = true}); }
+TEST(SlowEquivalenceRandom, CppCarrier) { expectSeeds(47, 57, {.cpp = true}, /*inTurn=*/true); }
 
 // Every gain is taken, so that much moves; GEMMs of these sizes hide nothing under a margin.
 Options overlap(const std::string &pass) {
   return {.pipeline = pass + "{machine=" NCCLX_MACHINES "/h100-nvswitch.json margin=0}"};
 }
 TEST(EquivalenceRandom, Overlapped) { expectSeeds(101, 105, overlap("ncclx-overlap")); }
-TEST(SlowEquivalenceRandom, Overlapped) { expectSeeds(105, 117, overlap("ncclx-overlap")); }
+TEST(SlowEquivalenceRandom, Overlapped) {
+  expectSeeds(105, 121, overlap("ncclx-overlap"), /*inTurn=*/true);
+}
 TEST(SlowEquivalenceRandom, NamedOverlaps) {
   for (const char *pass :
        {"ncclx-pair-bulk", "ncclx-reschedule-ag-wgrad", "ncclx-hoist-collectives"})
-    expectSeeds(117, 121, overlap(pass));
+    expectSeeds(121, 127, overlap(pass), /*inTurn=*/true);
 }
 
 int64_t count(const std::string &text, const std::string &word) {
@@ -105,7 +107,7 @@ TEST(RandomGraph, HasAllWords) {
         text.find("!ncclx.future", text.find("iter_args")) < text.find("{", text.find("iter_args"));
   }
   for (auto &[what, times] : seen)
-    EXPECT_GE(times, 10) << what;
+    EXPECT_GE(times, 5) << what;
 }
 
 // A fault that stands for one of the compiler: what is left of the graph is what the fault needs.
@@ -130,13 +132,12 @@ TEST(RandomGraph, ShrinksToWhatAFaultNeeds) {
        2, 1},
       {"a maximum of bf16 on three ranks",
        [&](const GraphText &g) { return g.ranks() >= 3 && has(g, " max accumulate bf16"); }, 3, 1},
-      {"a permute in a loop, and a broadcast",
+      {"a permute in a loop", // beside the collective that every graph has outside of loops
        [&](const GraphText &g) {
          std::string text = g.str();
          size_t loop = text.find("scf.for");
          return loop != std::string::npos &&
-                text.find("ncclx.permute", loop) < text.find("}", loop) &&
-                has(g, "ncclx.broadcast");
+                text.find("ncclx.permute", loop) < text.find("}", loop);
        },
        1, 2},
   };
@@ -144,12 +145,13 @@ TEST(RandomGraph, ShrinksToWhatAFaultNeeds) {
     int64_t found = 0, smallest = 0;
     for (uint64_t seed = 1; seed <= 400 && found < 5; ++seed) {
       GraphText least({{"x", 1}});
-      std::string failure = failureOf(seed, [&](const GraphText &g) {
+      auto run = [&](const GraphText &g) {
         if (!fault.isThere(g))
           return std::string();
         least = g; // the last one that is tried is the one that is told
-        return "injected: " + g.str().substr(0, 10) + "\n";
-      });
+        return std::string("injected: ") + fault.what + "\n";
+      };
+      std::string failure = failureOf(seed, run, 5000);
       if (failure.empty())
         continue;
       ++found;

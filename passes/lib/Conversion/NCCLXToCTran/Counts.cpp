@@ -1,11 +1,11 @@
 //===- Counts.cpp - all_to_all_v by a matrix of counts ---------------------------------------===//
 //
-// How many rows go from each to each, and where they stand, are tables by coordinate, one for each
-// distance: the counts are data, and the text grows with them. Ranks differ, so the proof is of all
-// ranks, row by row (or by the largest number of rows that divides all counts).
+// How many rows go from each to each, and where they stand, are tables by the own rank, one for
+// each distance: the counts are data, and the text grows with them. Ranks differ, so the proof is
+// of all ranks, row by row (or by the largest number of rows that divides all counts).
 //
 //===------------------------------------------------------------------------------------------===//
-#include "Algorithms.h"
+#include "Places.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -49,8 +49,9 @@ private:
 } // namespace
 
 InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis), dim = *c.flow.inCut;
+  int64_t dim = *c.flow.inCut;
+  auto groups = c.groups.empty() ? groupsAlong(s, c.axes) : c.groups;
+  int64_t n = groups.front().size();
   Counts counts(c.flow.counts, n);
   // One place more than there are, which is empty: so no interval is the whole dimension, which
   // would be another box.
@@ -60,24 +61,37 @@ InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
                      DimAttr::get(s.builder.getContext(), "", places, Cut::Chunked, counts.unit));
   };
   Value in = view(c.in, c.inType), out = view(c.out, c.outType);
-  // A number that depends on the own member x and, through it, on the one that is `by` further on.
-  auto table = [s, axis, n](int64_t by,
-                            llvm::function_ref<int64_t(int64_t x, int64_t other)> f) mutable {
-    SmallVector<int64_t> values;
-    for (int64_t x = 0; x < n; ++x)
-      values.push_back(f(x, (x + by + n) % n));
-    return TableOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis),
-                           s.builder.getDenseI64ArrayAttr(values))
-        .getResult();
+  // A number that depends on the own member and, through it, on the one that is `by` further on.
+  auto table = [n](const Places &p, int64_t by,
+                   llvm::function_ref<int64_t(int64_t own, int64_t other)> f) {
+    return p.number([&](int64_t rank) {
+      int64_t own = p.place[rank];
+      return f(own, (own + by + n) % n);
+    });
+  };
+  auto rankOf = [c, n](const Places &p, int64_t by) {
+    if (!c.groups.empty())
+      return p.number([&](int64_t rank) { return p.further(rank, by); });
+    Members members(p.s, c.axes);
+    return members.rank(members.plus(members.own(), p.s.constant((by + n) % n)));
+  };
+  Places p(s, groups);
+  // Views of several memories at the member that is `by` further on: along one axis, by a shift.
+  auto viewsAt = [&](int64_t by) -> std::function<Value(Value memory)> {
+    if (c.axes.size() == 1)
+      return
+          [&s, peer = s.neighbour(c.axes.front(), by)](Value memory) { return s.at(memory, peer); };
+    return [&p, peer = rankOf(p, by)](Value memory) { return p.at(memory, peer); };
   };
   auto sent = [&](int64_t by) {
-    return s.interval(in, table(by, [&](int64_t x, int64_t to) { return counts.sentFrom(x, to); }),
-                      table(by, [&](int64_t x, int64_t to) { return counts.rows(x, to); }));
+    return s.interval(in,
+                      table(p, by, [&](int64_t x, int64_t to) { return counts.sentFrom(x, to); }),
+                      table(p, by, [&](int64_t x, int64_t to) { return counts.rows(x, to); }));
   };
   auto landing = [&](Value memory, int64_t by) {
     return s.interval(memory,
-                      table(by, [&](int64_t x, int64_t to) { return counts.landsAt(x, to); }),
-                      table(by, [&](int64_t x, int64_t to) { return counts.rows(x, to); }));
+                      table(p, by, [&](int64_t x, int64_t to) { return counts.landsAt(x, to); }),
+                      table(p, by, [&](int64_t x, int64_t to) { return counts.rows(x, to); }));
   };
   // What nobody sends is zero.
   SmallVector<Value> outFree = c.outFree;
@@ -86,20 +100,19 @@ InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
     full &= counts.received(to) == c.outType.getDimSize(dim);
   if (!full)
     outFree = {c.zero(s, c.outFree)};
-  Value rtr = s.slots(c.name + ".ready", s.boundDim(axis), 1);
-  Value data = s.slots(c.name + ".data", s.boundDim(axis), 1);
-  Members members(s, c.axes);
-  Value start = s.source(s.range(in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
+  DimAttr distances = s.freeDim(n);
+  Value rtr = s.slots(c.name + ".ready", distances, 1);
+  Value data = s.slots(c.name + ".data", distances, 1);
+  Value start = s.source(s.range(in), c.name, rankOf(p, 0), {}, c.inReady, p.axes);
   InFlight flight;
-  flight.others.push_back(s.forEachPeer(c.axes, outFree.front(), [&](const Point &peer, Value) {
-    return s.ready(s.slot(s.at(rtr, peer), s.own(axis)), outFree, "ready");
-  }));
+  for (int64_t by = 1; by < n; ++by)
+    flight.others.push_back(s.ready(s.slot(viewsAt(-by)(rtr), s.constant(by)), outFree, "ready"));
   Value last = start;
   for (int64_t by = 1; by < n; ++by) {
-    Point to = s.neighbour(axis, by);
-    Value granted = s.awaitReady(s.slot(rtr, to[axis]), s.constant(1), last, "await ready");
-    last = s.put(sent(by), landing(s.at(out, to), by), s.slot(s.at(data, to), s.own(axis)),
-                 {start, granted}, "put");
+    Value granted = s.awaitReady(s.slot(rtr, s.constant(by)), s.constant(1), last, "await ready");
+    auto at = viewsAt(by);
+    last = s.put(sent(by), landing(at(out), by), s.slot(at(data), s.constant(by)), {start, granted},
+                 "put");
     flight.inFree.push_back(last);
   }
   Value kept = s.copy(sent(0), landing(out, 0), Value(), joined(start, outFree), s.controlLane(),
@@ -114,22 +127,23 @@ InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
     kept = s.copy(nothing(in, c.inType), nothing(out, c.outType), Value(), kept, s.controlLane(),
                   "nothing");
   }
-  flight.finish = [s, c, n, counts, table, out, data, kept]() mutable -> SmallVector<Value> {
+  flight.finish = [s, c, groups, counts, table, rankOf, n, out, data,
+                   kept]() mutable -> SmallVector<Value> {
+    Places p(s, groups);
     SmallVector<Value> ready{kept};
-    ready.push_back(s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {
-      return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), before, "await data");
-    }));
-    Members members(s, c.axes);
+    for (int64_t by = 1; by < n; ++by)
+      ready.push_back(
+          s.arrive(s.slot(data, s.constant(by)), s.constant(1), ready.back(), "await data"));
     Value held = ready.back();
     for (int64_t by = 0; by < n; ++by) {
       // From the member that is `by` further back.
       auto at = [&](auto f) {
-        return table(-by, [&](int64_t x, int64_t from) { return f(from, x); });
+        return table(p, -by, [&](int64_t x, int64_t from) { return f(from, x); });
       };
       Value begin = at([&](int64_t from, int64_t to) { return counts.sentFrom(from, to); });
       Value place = at([&](int64_t from, int64_t to) { return counts.landsAt(from, to); });
       Value rows = at([&](int64_t from, int64_t to) { return counts.rows(from, to); });
-      Value from = members.minus(members.own(), s.constant(by));
+      Value from = rankOf(p, -by);
       int64_t most = 0;
       for (int64_t x = 0; x < n; ++x)
         most = std::max(most, counts.rows(x, (x + by) % n));
@@ -137,11 +151,10 @@ InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
         return s.branch(
             s.less(row, rows),
             [&] {
-              SmallVector<Value> label = members.point(from);
-              label.push_back(s.add(begin, row));
               SmallVector<Value> after(ready);
               after.push_back(before);
-              return s.sink(s.range(out, s.add(place, row)), c.name, label, {}, after, c.axes);
+              return s.sink(s.range(out, s.add(place, row)), c.name, {from, s.add(begin, row)}, {},
+                            after, p.axes);
             },
             [&] { return before; });
       });

@@ -310,7 +310,7 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
-  if (spec.flow.fillsZeros() || spec.flow.isCounted()) {
+  if (spec.flow.fillsZeros() || spec.flow.isCounted() || !spec.groups.empty()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
       return addZero(s, dest, after);

@@ -1,152 +1,158 @@
 //===- Counts.cpp - all_to_all_v by a matrix of counts ---------------------------------------===//
-//
-// How many rows go from each to each, and where they stand, are tables by coordinate, one for each
-// distance: the counts are data, and the text grows with them. Ranks differ, so the proof is of all
-// ranks, row by row (or by the largest number of rows that divides all counts).
-//
-//===------------------------------------------------------------------------------------------===//
-#include "Algorithms.h"
-
-#include "llvm/Support/MathExtras.h"
+#include "Counts.h"
 
 #include <numeric>
 
 using namespace mlir;
 using namespace mlir::ctran;
 
-namespace {
+/// Units of a buffer that a proof takes in its stride.
+static constexpr int64_t fewUnits = 1024;
 
-/// The matrix, in units of rows that divide all of it.
-class Counts {
-public:
-  Counts(DenseIntElementsAttr attr, int64_t n) : n(n), counts(attr.getValues<int64_t>()) {
-    for (int64_t count : counts)
-      unit = std::gcd(unit, count);
-    unit = std::max<int64_t>(1, unit);
+CountedBlocks::CountedBlocks(ScheduleBuilder &s, const CollectiveSpec &c, bool cutFurther)
+    : s(s), c(c), axis(c.axes.front()), n(s.size(axis)), dim(*c.flow.inCut),
+      counts(c.flow.counts.getValues<int64_t>()) {
+  for (int64_t count : counts)
+    unit = std::gcd(unit, count);
+  unit = std::max<int64_t>(1, unit);
+  if (cutFurther) {
+    int64_t most = std::max(c.inType.getDimSize(dim), c.outType.getDimSize(dim));
+    int64_t pieces = 1;
+    for (int64_t more = 2; more <= fewUnits && more * (most / unit) <= fewUnits; ++more)
+      if (unit % more == 0)
+        pieces = more;
+    unit /= pieces;
   }
-  int64_t unit = 0;
-  int64_t rows(int64_t from, int64_t to) const { return counts[from * n + to] / unit; }
-  /// Where the rows stand in the sender's input and in the receiver's output.
-  int64_t sentFrom(int64_t from, int64_t to) const {
-    int64_t place = 0;
-    for (int64_t j = 0; j < to; ++j)
-      place += rows(from, j);
-    return place;
-  }
-  int64_t received(int64_t to) const { return landsAt(n, to) * unit; }
-  int64_t landsAt(int64_t from, int64_t to) const {
-    int64_t place = 0;
-    for (int64_t i = 0; i < from; ++i)
-      place += rows(i, to);
-    return place;
-  }
-
-private:
-  int64_t n;
-  SmallVector<int64_t> counts;
-};
-
-} // namespace
-
-InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis), dim = *c.flow.inCut;
-  Counts counts(c.flow.counts, n);
+  for (int64_t to = 0; to < n; ++to)
+    full &= landsAt(n, to) * unit == c.outType.getDimSize(dim);
   // One place more than there are, which is empty: so no interval is the whole dimension, which
   // would be another box.
   auto view = [&](Value window, MemRefType type) {
-    int64_t places = llvm::divideCeil(type.getDimSize(dim), counts.unit) + 1;
-    return s.reindex(window, dim,
-                     DimAttr::get(s.builder.getContext(), "", places, Cut::Chunked, counts.unit));
+    return this->s.reindex(
+        window, dim,
+        DimAttr::get(s.builder.getContext(), "", places(type) + 1, Cut::Chunked, unit));
   };
-  Value in = view(c.in, c.inType), out = view(c.out, c.outType);
-  // A number that depends on the own member x and, through it, on the one that is `by` further on.
-  auto table = [s, axis, n](int64_t by,
-                            llvm::function_ref<int64_t(int64_t x, int64_t other)> f) mutable {
-    SmallVector<int64_t> values;
-    for (int64_t x = 0; x < n; ++x)
-      values.push_back(f(x, (x + by + n) % n));
-    return TableOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis),
-                           s.builder.getDenseI64ArrayAttr(values))
-        .getResult();
-  };
-  auto sent = [&](int64_t by) {
-    return s.interval(in, table(by, [&](int64_t x, int64_t to) { return counts.sentFrom(x, to); }),
-                      table(by, [&](int64_t x, int64_t to) { return counts.rows(x, to); }));
-  };
-  auto landing = [&](Value memory, int64_t by) {
-    return s.interval(memory,
-                      table(by, [&](int64_t x, int64_t to) { return counts.landsAt(x, to); }),
-                      table(by, [&](int64_t x, int64_t to) { return counts.rows(x, to); }));
-  };
+  in = view(c.in, c.inType);
+  out = view(c.out, c.outType);
+}
+
+int64_t CountedBlocks::sentFrom(int64_t from, int64_t to) const {
+  int64_t place = 0;
+  for (int64_t j = 0; j < to; ++j)
+    place += rows(from, j);
+  return place;
+}
+
+int64_t CountedBlocks::landsAt(int64_t from, int64_t to) const {
+  int64_t place = 0;
+  for (int64_t i = 0; i < from; ++i)
+    place += rows(i, to);
+  return place;
+}
+
+int64_t CountedBlocks::unitElements() const {
+  int64_t elements = unit;
+  for (auto [i, size] : llvm::enumerate(c.inType.getShape()))
+    if (int64_t(i) != dim)
+      elements *= size;
+  return elements;
+}
+
+Value CountedBlocks::table(int64_t by, llvm::function_ref<int64_t(int64_t x, int64_t other)> f) {
+  SmallVector<int64_t> values;
+  for (int64_t x = 0; x < n; ++x)
+    values.push_back(f(x, (x + by + n) % n));
+  return TableOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis),
+                         s.builder.getDenseI64ArrayAttr(values));
+}
+
+Value CountedBlocks::sent(int64_t by) {
+  return s.interval(in, table(by, [&](int64_t x, int64_t to) { return sentFrom(x, to); }),
+                    table(by, [&](int64_t x, int64_t to) { return rows(x, to); }));
+}
+
+Value CountedBlocks::landing(Value memory, int64_t by) {
+  return s.interval(memory, table(by, [&](int64_t x, int64_t to) { return landsAt(x, to); }),
+                    table(by, [&](int64_t x, int64_t to) { return rows(x, to); }));
+}
+
+void CountedBlocks::start() {
   // What nobody sends is zero.
-  SmallVector<Value> outFree = c.outFree;
-  bool full = true;
-  for (int64_t to = 0; to < n; ++to)
-    full &= counts.received(to) == c.outType.getDimSize(dim);
+  outFree = full ? c.outFree : SmallVector<Value>{c.zero(s, c.outFree)};
+  Members members(s, c.axes);
+  given = s.source(s.range(in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
+}
+
+Value CountedBlocks::keepOwn(ScheduleBuilder &keeper) {
+  Value kept = keeper.copy(sent(0), landing(out, 0), Value(), joined(given, outFree),
+                           keeper.controlLane(), "keep own");
   if (!full)
-    outFree = {c.zero(s, c.outFree)};
+    return kept;
+  // The place more is the output's, too: who takes the whole finds all of it written.
+  return keeper.copy(s.range(in, s.constant(places(c.inType))),
+                     s.range(out, s.constant(places(c.outType))), Value(), kept,
+                     keeper.controlLane(), "nothing");
+}
+
+Value CountedBlocks::demand(ValueRange ready) {
+  Members members(s, c.axes);
+  Value held = ready.back();
+  for (int64_t by = 0; by < n; ++by) {
+    // From the member that is `by` further back.
+    auto at = [&](auto f) {
+      return table(-by, [&](int64_t x, int64_t from) { return f(from, x); });
+    };
+    Value begin = at([&](int64_t from, int64_t to) { return sentFrom(from, to); });
+    Value place = at([&](int64_t from, int64_t to) { return landsAt(from, to); });
+    Value size = at([&](int64_t from, int64_t to) { return rows(from, to); });
+    Value from = members.minus(members.own(), s.constant(by));
+    int64_t most = 0;
+    for (int64_t x = 0; x < n; ++x)
+      most = std::max(most, rows(x, (x + by) % n));
+    held = s.loop(0, most, held, [&](Value row, Value before) {
+      return s.branch(
+          s.less(row, size),
+          [&] {
+            SmallVector<Value> label = members.point(from);
+            label.push_back(s.add(begin, row));
+            SmallVector<Value> after(ready);
+            after.push_back(before);
+            return s.sink(s.range(out, s.add(place, row)), c.name, label, {}, after, c.axes);
+          },
+          [&] { return before; });
+    });
+  }
+  return held;
+}
+
+InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
+  auto blocks = std::make_shared<CountedBlocks>(s, c, /*cutFurther=*/false);
+  unsigned axis = c.axes.front();
+  int64_t n = s.size(axis);
   Value rtr = s.slots(c.name + ".ready", s.boundDim(axis), 1);
   Value data = s.slots(c.name + ".data", s.boundDim(axis), 1);
-  Members members(s, c.axes);
-  Value start = s.source(s.range(in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
+  blocks->start();
   InFlight flight;
-  flight.others.push_back(s.forEachPeer(c.axes, outFree.front(), [&](const Point &peer, Value) {
-    return s.ready(s.slot(s.at(rtr, peer), s.own(axis)), outFree, "ready");
-  }));
-  Value last = start;
+  flight.others.push_back(
+      s.forEachPeer(c.axes, blocks->outFree.front(), [&](const Point &peer, Value) {
+        return s.ready(s.slot(s.at(rtr, peer), s.own(axis)), blocks->outFree, "ready");
+      }));
+  Value last = blocks->given;
   for (int64_t by = 1; by < n; ++by) {
     Point to = s.neighbour(axis, by);
     Value granted = s.awaitReady(s.slot(rtr, to[axis]), s.constant(1), last, "await ready");
-    last = s.put(sent(by), landing(s.at(out, to), by), s.slot(s.at(data, to), s.own(axis)),
-                 {start, granted}, "put");
+    last = s.put(blocks->sent(by), blocks->landing(s.at(blocks->out, to), by),
+                 s.slot(s.at(data, to), s.own(axis)), {blocks->given, granted}, "put");
     flight.inFree.push_back(last);
   }
-  Value kept = s.copy(sent(0), landing(out, 0), Value(), joined(start, outFree), s.controlLane(),
-                      "keep own");
+  Value kept = blocks->keepOwn(s);
   flight.inFree.push_back(kept);
-  // The place more is the output's, too: who takes the whole finds all of it written.
-  if (full) {
-    auto nothing = [&](Value view, MemRefType type) {
-      int64_t places = llvm::divideCeil(type.getDimSize(dim), counts.unit);
-      return s.range(view, s.constant(places));
-    };
-    kept = s.copy(nothing(in, c.inType), nothing(out, c.outType), Value(), kept, s.controlLane(),
-                  "nothing");
-  }
-  flight.finish = [s, c, n, counts, table, out, data, kept]() mutable -> SmallVector<Value> {
+  flight.finish = [s, c, blocks, data, kept]() mutable -> SmallVector<Value> {
     SmallVector<Value> ready{kept};
     ready.push_back(s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {
       return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), before, "await data");
     }));
-    Members members(s, c.axes);
-    Value held = ready.back();
-    for (int64_t by = 0; by < n; ++by) {
-      // From the member that is `by` further back.
-      auto at = [&](auto f) {
-        return table(-by, [&](int64_t x, int64_t from) { return f(from, x); });
-      };
-      Value begin = at([&](int64_t from, int64_t to) { return counts.sentFrom(from, to); });
-      Value place = at([&](int64_t from, int64_t to) { return counts.landsAt(from, to); });
-      Value rows = at([&](int64_t from, int64_t to) { return counts.rows(from, to); });
-      Value from = members.minus(members.own(), s.constant(by));
-      int64_t most = 0;
-      for (int64_t x = 0; x < n; ++x)
-        most = std::max(most, counts.rows(x, (x + by) % n));
-      held = s.loop(0, most, held, [&](Value row, Value before) {
-        return s.branch(
-            s.less(row, rows),
-            [&] {
-              SmallVector<Value> label = members.point(from);
-              label.push_back(s.add(begin, row));
-              SmallVector<Value> after(ready);
-              after.push_back(before);
-              return s.sink(s.range(out, s.add(place, row)), c.name, label, {}, after, c.axes);
-            },
-            [&] { return before; });
-      });
-    }
-    ready.push_back(held);
+    ready.push_back(blocks->demand(ready));
     return ready;
   };
   return flight;

@@ -33,7 +33,7 @@ LogicalResult CudaProgram::lower(Compilation &compilation, int32_t architecture)
   std::vector<std::string> names(compilation.plan().kernels.begin(),
                                  compilation.plan().kernels.end());
   return success(names.empty() || succeeded(computeToPtx(compilation.kernelModule(), names,
-                                                         architecture, ptx, kernels)));
+                                                         architecture, cublasLt, ptx, kernels)));
 }
 
 LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) {
@@ -56,11 +56,12 @@ LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) 
   return compilation.compileProgram(symbols);
 }
 
-LogicalResult CudaProgram::makeKernel(Compilation &compilation, int64_t blocks) {
+LogicalResult CudaProgram::makeKernel(Compilation &compilation, int64_t blocks, bool timeline) {
   auto program =
       compilation.scheduleModule().lookupSymbol<ctran::ProgramOp>(compilation.function());
   CudaOptions options;
   options.blocks = blocks;
+  options.timeline = timeline;
   FailureOr<CudaKernel> kernel = emitCudaKernel(program, options);
   if (failed(kernel))
     return failure();
@@ -75,6 +76,11 @@ LogicalResult CudaProgram::makeKernel(Compilation &compilation, int64_t blocks) 
                             int32_t(window.generations), window.op.getRole(),
                             window.op.getIndex() ? int64_t(*window.op.getIndex()) : -1, type});
   }
+  for (const CudaKernel::Step &step : kernel->steps)
+    plan.ops.push_back(planOpOf(step.op));
+  // One row of a timeline, or one a block.
+  for (int64_t block = 0; timeline && block < (kernel->together ? 1 : kernel->blocks); ++block)
+    plan.lanes.push_back({"sm" + std::to_string(block), ctran::LaneKind::SM, int32_t(block)});
   whole = std::move(*kernel);
   return success();
 }

@@ -10,7 +10,7 @@ namespace mlir::ncclx {
 
 /// Where the CUDA backend finds what; empty: the system's (ncclxrt/cuda.h).
 struct CudaPaths {
-  std::string driver, nvrtc, headers, cache;
+  std::string driver, nvrtc, headers, cache, cublaslt;
 };
 
 /// The GPUs of this machine.
@@ -23,7 +23,8 @@ struct CudaDevices {
 
 /// Kernels of a program as PTX, and its code that enqueues.
 struct CudaProgram {
-  std::string ptx; ///< empty without kernels
+  bool cublasLt = false; ///< products are left to that library
+  std::string ptx;       ///< empty without kernels
   std::vector<ComputeKernel> kernels;
   std::optional<CudaKernel> whole; ///< the program is one kernel, and there is nothing else
   void *describe = nullptr;        ///< NAME_describe of CudaCarrier.h, which then tells all of this
@@ -33,7 +34,7 @@ struct CudaProgram {
   /// The same, compiled in this process.
   LogicalResult make(Compilation &compilation, int32_t architecture);
   /// The same as one kernel, of a written program whose ops are all of sm lanes.
-  LogicalResult makeKernel(Compilation &compilation, int64_t blocks);
+  LogicalResult makeKernel(Compilation &compilation, int64_t blocks, bool timeline = false);
 };
 
 } // namespace mlir::ncclx

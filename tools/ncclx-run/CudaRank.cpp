@@ -69,6 +69,7 @@ struct KernelDescription {
     description.entry = kernel.entry.c_str();
     description.blocks = int32_t(kernel.blocks);
     description.threads = int32_t(kernel.threads);
+    description.timeline_ops = int32_t(kernel.order.size());
     description.windows = windows.data();
     description.num_windows = windows.size();
     description.slots = slots.data();
@@ -81,19 +82,55 @@ struct KernelDescription {
   }
 };
 
+ncclxrtCudaGemm_t describe(const CudaGemm &gemm) {
+  auto matrix = [](const CudaGemm::Matrix &m) {
+    return ncclxrtCudaMatrix_t{int32_t(m.argument),
+                               int32_t(m.dtype),
+                               m.transposed,
+                               int32_t(m.scale),
+                               m.offset,
+                               m.scaleOffset,
+                               m.ld,
+                               m.batchStride};
+  };
+  return {gemm.m,
+          gemm.n,
+          gemm.k,
+          gemm.batch,
+          matrix(gemm.a),
+          matrix(gemm.b),
+          matrix(gemm.c),
+          matrix(gemm.d),
+          gemm.alpha,
+          gemm.beta,
+          int32_t(gemm.accumulate),
+          gemm.tf32,
+          int32_t(gemm.sms),
+          0};
+}
+
 /// The plan's tables as ncclxrt/cuda.h takes them.
 struct CudaDescription {
   PlanDescription plan;
   std::vector<int64_t> writers;
   std::vector<ncclxrtCudaKernelDesc_t> kernels;
+  std::vector<ncclxrtCudaGemm_t> gemms;
   ncclxrtCudaPlanDesc_t description = NCCLXRT_CUDA_PLAN_DESC_INIT;
+
+  ncclxrtPlanDesc_t own; ///< with a timeline
+  static constexpr size_t mostEvents = size_t(1) << 16;
 
   explicit CudaDescription(const World &world) : plan(world.plan, 0) {
     for (const HostPlan::Slots &slots : world.plan.slots)
       writers.push_back(slots.writers);
-    for (const ComputeKernel &kernel : world.program.kernels)
+    gemms.reserve(world.program.kernels.size());
+    for (const ComputeKernel &kernel : world.program.kernels) {
+      if (kernel.gemm)
+        gemms.push_back(describe(*kernel.gemm));
       kernels.push_back({kernel.name.c_str(), int32_t(kernel.blocks), int32_t(kernel.threads),
-                         int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes)});
+                         int32_t(kernel.arguments), 0, uint64_t(kernel.scratchBytes),
+                         kernel.gemm ? &gemms.back() : nullptr});
+    }
     description.plan = plan.get();
     description.slot_writers = writers.data();
     description.module = orNull(world.program.ptx);
@@ -104,8 +141,13 @@ struct CudaDescription {
     description.headers = orNull(world.cuda.headers);
     if (void *describe = world.program.describe)
       description = reinterpret_cast<ncclxrtCudaPlanDesc_t (*)()>(describe)();
+    description.cublaslt = orNull(world.cuda.cublaslt);
     description.one_stream = world.oneStream;
+    own = *description.plan;
+    own.trace_capacity = world.options.timeline ? mostEvents : 0;
+    description.plan = &own;
   }
+  CudaDescription(const CudaDescription &) = delete;
 };
 } // namespace
 
@@ -118,10 +160,12 @@ public:
   CudaRank(World &world, int32_t rank, std::string &failed)
       : world(world), seat{world, rank}, failed(failed) {}
   ~CudaRank();
-  /// Result `i` goes to resultAt(i), `time` takes run and nanoseconds, `bursts` get seconds of a
-  /// run, contender by contender.
+  using Events = std::vector<ncclxrtTraceEvent_t>;
+  /// Result `i` goes to resultAt(i), `time` takes run and nanoseconds, `timeline` events and by how
+  /// much they may be wrong, `bursts` get seconds of a run, contender by contender.
   void run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
-           llvm::function_ref<void(int64_t, int64_t)> time, std::vector<double> &bursts);
+           llvm::function_ref<void(int64_t, int64_t)> time,
+           llvm::function_ref<void(const Events &, int64_t)> timeline, std::vector<double> &bursts);
 
 private:
   World &world;
@@ -153,6 +197,8 @@ private:
   bool capture(int64_t times, llvm::function_ref<bool()> once);
   bool replay(ArrayRef<size_t> results);
   bool launch(int contender, int64_t times);
+  /// Of the last run, in the plan's ops and lanes.
+  bool timelineOf(bool captured, Events &events, int64_t &errorNs);
 };
 } // namespace
 
@@ -309,8 +355,33 @@ bool CudaRank::launch(int contender, int64_t times) {
   return failed.empty();
 }
 
+/// Where blocks share every op, an op begins with the first of them and ends with the last.
+bool CudaRank::timelineOf(bool captured, Events &events, int64_t &errorNs) {
+  const ncclxrtTraceEvent_t *told = nullptr;
+  size_t count = 0;
+  if (!good(ncclxrtCudaPlanTrace(prepared, captured, &told, &count, &errorNs)))
+    return false;
+  const std::optional<CudaKernel> &kernel = world.program.whole;
+  if (!kernel) {
+    events.assign(told, told + count);
+    return true;
+  }
+  for (const ncclxrtTraceEvent_t &event : llvm::ArrayRef(told, count)) {
+    if (kernel->together && event.lane) {
+      events.back().start_ns = std::min(events.back().start_ns, event.start_ns);
+      events.back().end_ns = std::max(events.back().end_ns, event.end_ns);
+    } else {
+      events.push_back(event);
+      events.back().op = kernel->order[event.op];
+    }
+  }
+  return true;
+}
+
 void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
-                   llvm::function_ref<void(int64_t, int64_t)> time, std::vector<double> &bursts) {
+                   llvm::function_ref<void(int64_t, int64_t)> time,
+                   llvm::function_ref<void(const Events &, int64_t)> timeline,
+                   std::vector<double> &bursts) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -331,7 +402,16 @@ void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> 
   }
   if (world.options.graphRuns && !replay(results))
     return;
-  if (!take(results, resultAt) || !world.options.burst)
+  if (!take(results, resultAt))
+    return;
+  if (world.options.timeline) {
+    Events events;
+    int64_t errorNs = 0;
+    if (!timelineOf(world.options.graphRuns, events, errorNs))
+      return;
+    timeline(events, errorNs);
+  }
+  if (!world.options.burst)
     return;
   if (world.options.nccl) {
     failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
@@ -408,7 +488,11 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
       CudaRank(world, rank, outcomes[rank])
           .run(
               results, [&](size_t result) { return resultOf(rank, result); },
-              [&](int64_t run, int64_t ns) { setTime(rank, run, ns); }, bursts[rank]);
+              [&](int64_t run, int64_t ns) { setTime(rank, run, ns); },
+              [&](const CudaRank::Events &events, int64_t errorNs) {
+                setEvents(rank, events.data(), events.size(), errorNs);
+              },
+              bursts[rank]);
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -421,6 +505,8 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
+  if (options.timeline)
+    takeEvents(plan.ranks);
   for (int c = 0; options.burst && c < world.contenders; ++c)
     burstSeconds.push_back(medianOf(bursts, c, world.contenders));
   return true;

@@ -20,7 +20,7 @@ using namespace mlir::ncclx;
 struct Execution::Shared {
   char message[2000];
   int64_t runs;
-  int64_t events;
+  int64_t events, clockErrorNs;
   int64_t nanoseconds[256];
 };
 
@@ -57,6 +57,26 @@ void Execution::takeTimes(int64_t ranks, int64_t repeat) {
       slowest = std::max(slowest, rankMemory(rank)->nanoseconds[run]);
     seconds.push_back(double(slowest) * 1e-9);
   }
+}
+
+void Execution::setEvents(int64_t rank, const ncclxrtTraceEvent_t *first, size_t count,
+                          int64_t errorNs) const {
+  Shared &shared = *rankMemory(rank);
+  shared.events = int64_t(std::min(count, traceCapacity));
+  shared.clockErrorNs = errorNs;
+  memcpy(&shared + 1, first, shared.events * sizeof(ncclxrtTraceEvent_t));
+}
+
+void Execution::takeEvents(int64_t ranks) {
+  int64_t largest = 0, second = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const Shared &shared = *rankMemory(rank);
+    auto *first = reinterpret_cast<const ncclxrtTraceEvent_t *>(&shared + 1);
+    events.emplace_back(first, first + shared.events);
+    second = std::max(second, std::min(largest, shared.clockErrorNs));
+    largest = std::max(largest, shared.clockErrorNs);
+  }
+  clockErrorSeconds = double(largest + second) * 1e-9;
 }
 
 int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
@@ -107,9 +127,7 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   const ncclxrtTraceEvent_t *events = nullptr;
   size_t count = 0;
   ncclxrtPlanTrace(prepared, &events, &count);
-  shared.events = std::min(count, traceCapacity);
-  memcpy(reinterpret_cast<char *>(&shared) + sizeof(Shared), events,
-         shared.events * sizeof(ncclxrtTraceEvent_t));
+  setEvents(rank.rank, events, count, 0);
   for (auto [result, w] : llvm::enumerate(resultWindows(plan)))
     memcpy(resultOf(rank.rank, result), buffers[w], plan.windows[w].bytes);
   if (ncclxrtResult_t r = ncclxrtPlanDestroy(prepared); r != ncclxrtSuccess) {
@@ -178,10 +196,6 @@ bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const Execut
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
-  for (int64_t rank = 0; rank < plan.ranks; ++rank) {
-    auto *first = reinterpret_cast<const ncclxrtTraceEvent_t *>(
-        reinterpret_cast<const char *>(rankMemory(rank)) + sizeof(Shared));
-    events.emplace_back(first, first + rankMemory(rank)->events);
-  }
+  takeEvents(plan.ranks);
   return true;
 }

@@ -23,9 +23,13 @@ struct ExecuteOptions {
   int64_t graphRuns = 0, replays = 1;
   /// On GPUs: what NCCL does between those rounds, by turns; null: nothing.
   const NcclCall *nccl = nullptr;
+  bool timeline = false; ///< on GPUs: of the last run, with --graph of the last one replayed
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
+  /// Products add in an order of their own: unless inputs are exact, what depends on one is
+  /// compared within what that can change.
+  bool reordered = false;
 
   bool isUniform(int64_t argument) const {
     return size_t(argument) < uniform.size() && uniform[argument];
@@ -48,8 +52,7 @@ public:
   /// failed, in which op, and why.
   bool run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options);
 
-  /// The same on GPUs, ranks being threads of this process and rank r on GPU r modulo their number;
-  /// without events.
+  /// The same on GPUs, ranks being threads of this process and rank r on GPU r modulo their number.
   bool runCuda(const HostPlan &plan, ncclxrtProgram_t program, const CudaProgram &kernels,
                const CudaPaths &cuda, const CudaDevices &devices, const ExecuteOptions &options);
 
@@ -59,8 +62,10 @@ public:
   /// Of one run of a burst, the median of the rounds: ours, NCCL's modes, and with a graph the same
   /// once more, replayed.
   std::vector<double> burstSeconds;
-  /// The last run's events of each rank.
+  /// The last run's events of each rank; on GPUs with a timeline alone.
   std::vector<std::vector<ncclxrtTraceEvent_t>> events;
+  /// By how much the clocks of two ranks may differ in them, on GPUs.
+  double clockErrorSeconds = 0;
   /// Output `index` of `rank` after the last run; behind the outputs come the buffers that are
   /// changed in place.
   const void *output(int64_t rank, int64_t index) const;
@@ -79,6 +84,9 @@ private:
   char *resultOf(int64_t rank, int64_t index) const;
   void setTime(int64_t rank, int64_t run, int64_t nanoseconds) const;
   void takeTimes(int64_t ranks, int64_t repeat);
+  void setEvents(int64_t rank, const ncclxrtTraceEvent_t *first, size_t count,
+                 int64_t errorNs) const;
+  void takeEvents(int64_t ranks);
   int runRank(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options,
               const void *launched);
 };

@@ -261,6 +261,12 @@ Status Comm::clear(Address at, size_t bytes) {
   return synchronize(releaseStream);
 }
 
+Status Comm::fetch(void *to, Address at, size_t bytes) {
+  if (Status s = copy(releaseStream, to, reinterpret_cast<const void *>(at), bytes); !s.ok())
+    return s;
+  return synchronize(releaseStream);
+}
+
 Status Comm::makeStream(void **stream) {
   if (Status s = enter(); !s.ok())
     return s;

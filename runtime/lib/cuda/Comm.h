@@ -37,6 +37,8 @@ public:
   Status makeStream(void **stream);
   /// Zeros, when it returns.
   Status clear(Address at, size_t bytes);
+  /// What lies there, when it returns.
+  Status fetch(void *to, Address at, size_t bytes);
   Status copy(Stream stream, void *to, const void *from, size_t bytes);
   /// `at` starts `bytes` of one allocation of the rank's GPU, which begins at `base`.
   Status isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base) const;

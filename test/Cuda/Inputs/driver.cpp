@@ -47,7 +47,9 @@ static_assert(success == CUDA_SUCCESS && outOfMemory == CUDA_ERROR_OUT_OF_MEMORY
               notReady == CUDA_ERROR_NOT_READY &&
               alreadyEnabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 static_assert(unifiedMemory == CU_MEMORYTYPE_UNIFIED && nonBlocking == CU_STREAM_NON_BLOCKING &&
-              noTiming == CU_EVENT_DISABLE_TIMING && mappedHost == CU_MEMHOSTALLOC_DEVICEMAP &&
+              noTiming == CU_EVENT_DISABLE_TIMING && withTiming == CU_EVENT_DEFAULT &&
+              recordInGraph == CU_EVENT_RECORD_EXTERNAL &&
+              mappedHost == CU_MEMHOSTALLOC_DEVICEMAP &&
               lazyPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS &&
               waitAtLeast == CU_STREAM_WAIT_VALUE_GEQ &&
               writeDefault == CU_STREAM_WRITE_VALUE_DEFAULT);

@@ -8,9 +8,12 @@
 //   FAKE_CUDA_SM=N        of compute capability N (default 90; a multiple of 10)
 //   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
+//   FAKE_CUDA_STAMP=1     kernels of a plan do nothing but note their timeline, where they have one
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
 //
 //===----------------------------------------------------------------------===//
+#include "fake-cuda.h"
+
 #include "Base.h"
 #include "Reduce.h"
 #include "cuda/Driver.h"
@@ -152,12 +155,15 @@ struct CUstream_st {
   }
 };
 struct CUevent_st {
-  uint64_t recorded = 0, done = 0;     // under `everything`
+  uint64_t recorded = 0, done = 0; // under `everything`, as these
+  int device = -1;
+  uint64_t time = 0;                   // of `device`
   std::shared_ptr<CUgraph_st> capture; ///< recorded there last, behind `tail`
   std::vector<size_t> tail;
 };
 struct CUfunc_st {
   std::string name;
+  int steps = 0; ///< of its timeline
 };
 struct CUmod_st {
   std::string image;
@@ -187,6 +193,39 @@ void doReduce(const std::string &name, const device::ReduceJob &job) {
                job.b.at ? &b : nullptr);
 }
 
+/// No two devices have one clock.
+uint64_t timeOf(int device) { return uint64_t(nowNs()) + uint64_t(device + 1) * 1'000'000'007; }
+
+/// What a kernel with a timeline notes.
+void stamp(uint64_t *words, int steps, unsigned blocks, int device) {
+  for (int step = 0; step < steps; ++step)
+    for (unsigned block = 0; block < blocks; ++block) {
+      uint64_t *at = words + 2 * (size_t(step) * blocks + block);
+      at[0] = timeOf(device);
+      usleep(1);
+      at[1] = timeOf(device);
+    }
+}
+
+/// A kernel of a plan.
+int launchOther(Function function, unsigned blocks, Stream stream, void **parameters) {
+  int device = stream->context->device;
+  uint64_t *words = parameters ? *static_cast<uint64_t **>(parameters[0]) : nullptr;
+  if (function->name == "ncclxrt_clock")
+    stream->add([=] {
+      __atomic_store_n(words, timeOf(device), __ATOMIC_RELEASE);
+      return true;
+    });
+  else if (*setting("FAKE_CUDA_STAMP"))
+    stream->add([=, steps = function->steps] {
+      stamp(words, steps, blocks, device);
+      return true;
+    });
+  else
+    return notSupported; // no code of its own runs here
+  return success;
+}
+
 template <typename T> int waitFor(Stream stream, Address at, T value, const char *name) {
   log("{} {}", name, value);
   using Signed = std::make_signed_t<T>;
@@ -202,6 +241,22 @@ template <typename T> int writeTo(Stream stream, Address at, T value, const char
   return success;
 }
 } // namespace
+
+static void logLine(const std::string &line) { log("{}", line); }
+
+void fakecuda::enqueue(Stream stream, std::function<void()> act) {
+  stream->add([act = std::move(act)] {
+    act();
+    return true;
+  });
+}
+bool fakecuda::fails(const char *name) { return ::fails(name); }
+void fakecuda::log(const std::string &line) { logLine(line); }
+size_t fakecuda::roomAt(Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocationOf(at);
+  return it == allocations.end() ? 0 : size_t(it->first + it->second.bytes - at);
+}
 
 extern "C" {
 int cuInit(unsigned) {
@@ -484,21 +539,40 @@ int cuEventDestroy_v2(Event event) {
   delete event;
   return success;
 }
-int cuEventRecord(Event event, Stream stream) {
-  event->capture = stream->capture;
-  event->tail = stream->tail;
-  if (stream->capture)
-    return success;
+static int record(Event event, Stream stream) {
   uint64_t number;
   {
     std::lock_guard<std::mutex> hold(everything);
     number = ++event->recorded;
   }
-  stream->add([=] {
+  stream->add([=, device = stream->context->device] {
     std::lock_guard<std::mutex> hold(everything);
     event->done = std::max(event->done, number);
+    event->device = device;
+    event->time = timeOf(device);
     return true;
   });
+  return success;
+}
+int cuEventRecord(Event event, Stream stream) {
+  event->capture = stream->capture;
+  event->tail = stream->tail;
+  return stream->capture ? success : record(event, stream);
+}
+int cuEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
+  FAKE_CUDA_FAILS;
+  log("cuEventRecordWithFlags {}", flags);
+  if (flags > recordInGraph || (flags == recordInGraph && !stream->capture))
+    return invalidValue;
+  return flags ? record(event, stream) : cuEventRecord(event, stream);
+}
+int cuEventElapsedTime(float *ms, Event start, Event end) {
+  std::lock_guard<std::mutex> hold(everything);
+  if (start->device != end->device || !start->done || !end->done)
+    return invalidValue;
+  if (start->done < start->recorded || end->done < end->recorded)
+    return notReady;
+  *ms = float(double(int64_t(end->time - start->time)) * 1e-6);
   return success;
 }
 int cuEventQuery(Event event) {
@@ -520,6 +594,9 @@ int cuModuleGetFunction(Function *function, Module module, const char *name) {
   if (module->image.find(std::string(name) + "(") == std::string::npos)
     return notFound;
   *function = module->functions.emplace_back(new CUfunc_st{name}).get();
+  std::string steps = "timelineSteps = ";
+  if (size_t at = module->image.find(steps); at != std::string::npos)
+    (*function)->steps = std::atoi(module->image.c_str() + at + steps.size());
   return success;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int, size_t) {
@@ -539,7 +616,7 @@ int cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned, unsig
     return success;
   }
   if (name.rfind("ncclxrt_reduce_", 0) != 0)
-    return notSupported; // no code of its own runs here
+    return launchOther(function, blocks, stream, parameters);
   device::ReduceJob job = *static_cast<device::ReduceJob *>(parameters[0]);
   stream->add([=] {
     doReduce(name, job);

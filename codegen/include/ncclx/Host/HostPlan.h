@@ -71,6 +71,9 @@ private:
   SmallVector<size_t> windowsOf(ArrayRef<ctran::WindowRole> roles) const;
 };
 
+/// What an op of a schedule is called, where it comes from, and the collective that it is of.
+HostPlan::Op planOpOf(ctran::ScheduleOpInterface op);
+
 /// Whose calls the lowered code makes.
 enum class HostTarget {
   Host, ///< group B of ncclxrt/abi.h: each call does what it says before it returns

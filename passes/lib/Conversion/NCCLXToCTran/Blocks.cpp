@@ -1,244 +1,226 @@
-//===- Blocks.cpp - What each member sends to each ----------------------------------------===//
-#include "Blocks.h"
+//===- Blocks.cpp - Direct, each block of a kernel by itself -----------------------===//
+//
+// Zero-copy, for messages that would fill packets: every piece is cut among the blocks, and block b
+// has to do with the blocks b of the peers alone. It says that it is ready, waits for them, moves
+// or sums its part of every piece where it belongs, and tells them. A sum is read from all inputs
+// and written to all outputs at once.
+//
+//===----------------------------------------------------------------------===//
+#include "Algorithms.h"
 
-#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::ctran;
 using Route = ncclx::Dataflow::Route;
 
-Blocks::Cutting Blocks::cuttingOf(const CollectiveSpec &c) {
-  if (c.flow.counts)
-    return Cutting::Counts;
-  if (c.flow.route == Route::Listed)
-    return Cutting::Whole;
-  auto leads = [](MemRefType type, int64_t dim) {
-    return llvm::all_of(type.getShape().take_front(dim), [](int64_t size) { return size == 1; });
-  };
-  if (leads(c.inType, *c.flow.inCut) && leads(c.outType, *c.flow.outCut))
-    return Cutting::Flat;
-  return c.flow.inCut == c.flow.outCut ? Cutting::Rows : Cutting::None;
-}
+namespace {
 
-std::vector<int64_t> Blocks::targetsOf(const CollectiveSpec &c, int64_t n) {
-  std::vector<int64_t> targets(n, -1);
-  if (c.zero)
-    for (auto [from, to] : c.pairs)
-      targets[from] = to;
-  else
-    for (int64_t from = 0; from < n; ++from)
-      targets[from] = ((from + c.shift) % n + n) % n;
-  return targets;
-}
+/// Fewer bytes of a piece are not worth a block, and more blocks than that have no SM of their own
+/// (as measured on H200, test/Bench/cuda).
+constexpr int64_t bytesOfBlock = 16 << 10, mostBlocks = 132;
 
-Blocks::Blocks(ScheduleBuilder &s, const CollectiveSpec &c, Members &members)
-    : s(s), c(c), members(members), n(members.size()), cutting(cuttingOf(c)) {
-  if (cutting == Cutting::Counts)
-    counted.emplace(s, c, /*cutFurther=*/true);
-}
-
-int64_t Blocks::blockElements() const {
-  int64_t all = c.inType.getNumElements();
-  return cutting == Cutting::Counts  ? counted->mostRows() * counted->unitElements()
-         : cutting == Cutting::Whole ? all
-                                     : all / n;
-}
-
-int64_t Blocks::unitElements() const {
-  int64_t least = 1;
-  switch (cutting) {
-  case Cutting::Counts:
-    return std::max(least, counted->unitElements());
-  case Cutting::Whole:
-  case Cutting::Flat:
-    return flatGranule(c.inType);
-  case Cutting::Rows:
-    return std::max(least, c.inType.getNumElements() /
-                               std::max(least, c.inType.getDimSize(*c.flow.inCut)));
-  case Cutting::None:
-    return std::max(least, blockElements());
+/// A collective's memory, cut among the blocks.
+class Blocks {
+public:
+  Blocks(ScheduleBuilder &s, const CollectiveSpec &c) : s(s), c(c), members(c.groupSize(s)) {
+    int64_t bytes = capacityOf(s, c) * llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
+    count = s.carrier.blocks
+                ? s.carrier.blocks
+                : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1, mostBlocks);
+    bool spread = c.flow.combines && !c.flow.inCut; // each member sums a piece, and all get it
+    v.in = c.flow.inCut || spread ? pieces(c.in, c.inType, c.flow.inCut) : piece(c.in);
+    v.out = c.in == c.out             ? v.in
+            : c.flow.outCut || spread ? pieces(c.out, c.outType, c.flow.outCut)
+                                      : piece(c.out);
   }
-  llvm_unreachable("all cuttings are handled");
-}
 
-int64_t Blocks::mostUnits() const {
-  return int64_t(llvm::divideCeil(blockElements(), unitElements()));
-}
+  ScheduleBuilder &s;
+  const CollectiveSpec &c;
+  int64_t members, count;
+  Views v;
+  Value block; ///< in the loop over them
 
-double Blocks::bytesOfAmount() const {
-  if (cutting != Cutting::Counts)
-    return double(blockElements()) * double(elementBytes());
-  return double(counted->unitElements()) / double(counted->unit) * double(elementBytes());
-}
-
-void Blocks::cut(int64_t morePieces, int64_t moreParts) {
-  pieces = morePieces;
-  parts = moreParts;
-  if (counted) {
-    in = counted->in;
-    out = counted->out;
-    return;
-  }
-  auto view = [&](Value window, MemRefType type, std::optional<int64_t> dim) {
-    bool flat = cutting == Cutting::Flat || cutting == Cutting::Whole;
+  /// A slot for each block, or for each member and block.
+  Value slots(StringRef name, bool ofMembers) {
     SmallVector<DimAttr> dims;
-    if (cutting != Cutting::Whole)
-      dims = chunkDims(s, c.axes, flat ? type.getNumElements() : type.getDimSize(*dim));
-    int64_t granule = flat ? flatGranule(type) : 1;
-    if (cutting != Cutting::None)
-      dims.push_back(s.freeDim(pieces, granule));
-    if (parts > 1)
-      dims.push_back(s.freeDim(parts, granule));
-    return s.reindex(window, flat ? std::nullopt : dim, dims);
-  };
-  in = view(c.in, c.inType, c.flow.inCut);
-  out = view(c.out, c.outType, c.flow.outCut);
-}
-
-Value Blocks::unitOf(unsigned from, unsigned to, Value part) {
-  return s.div(s.mul(part, counted->rows(from, to)), pieces * parts);
-}
-
-std::pair<Value, Value> Blocks::unitsOf(unsigned from, unsigned to, Index index) {
-  Value first = s.mul(index.piece, parts);
-  if (index.part)
-    first = s.add(first, index.part);
-  Value begin = unitOf(from, to, first);
-  return {begin, s.sub(unitOf(from, to, s.add(first, index.part ? 1 : parts)), begin)};
-}
-
-SmallVector<Value> Blocks::prefix(unsigned from, unsigned to, bool input) {
-  return cutting == Cutting::Whole ? SmallVector<Value>()
-                                   : members.point(s.constant(input ? to : from));
-}
-
-Value Blocks::box(Value view, unsigned from, unsigned to, bool input, Index index) {
-  if (counted) {
-    int64_t base = input ? counted->sentFrom(from, to) : counted->landsAt(from, to);
-    auto [first, count] = unitsOf(from, to, index);
-    return s.interval(view, s.add(first, base), count);
+    if (ofMembers)
+      dims = boundDims(s, c.axes);
+    dims.push_back(s.freeDim(count));
+    return s.slots((c.name + name).str(), dims, 1);
   }
-  SmallVector<Value> indices = prefix(from, to, input);
-  if (cutting != Cutting::None)
-    indices.push_back(index.piece);
-  if (index.part)
-    indices.push_back(index.part);
-  return s.range(view, indices);
-}
-
-Value Blocks::box(Value view, unsigned from, unsigned to, bool input, int64_t first,
-                  int64_t count) {
-  if (counted) {
-    int64_t base = input ? counted->sentFrom(from, to) : counted->landsAt(from, to);
-    int64_t rows = counted->rows(from, to);
-    int64_t begin = first * rows / pieces, end = (first + count) * rows / pieces;
-    return s.interval(view, s.constant(base + begin), s.constant(end - begin));
+  SmallVector<Value> at(SmallVector<Value> place = {}) {
+    place.push_back(block);
+    return place;
   }
-  SmallVector<Value> indices = prefix(from, to, input);
-  if (count == pieces)
-    return s.range(view, indices);
-  return RangeOp::create(s.builder, s.loc, RangeType::get(s.builder.getContext()), view, indices,
-                         s.constant(first), s.constant(count), Value());
-}
-
-Value Blocks::scratch(StringRef name, int64_t places) {
-  if (counted)
-    return slotWindow(s, c, name, places * placeUnits(), counted->unitElements());
-  // As a piece, it is cut into parts, each with room for the largest.
-  int64_t part = placeUnits() / parts * unitElements();
-  Value window = s.scratch((c.name + "." + name).str(),
-                           MemRefType::get({places * parts * part}, c.inType.getElementType()));
-  SmallVector<DimAttr> dims{s.freeDim(places, std::max<int64_t>(1, part * parts))};
-  if (parts > 1)
-    dims.push_back(s.freeDim(parts, std::max<int64_t>(1, part)));
-  return s.reindex(window, std::nullopt, dims);
-}
-
-int64_t Blocks::placeUnits() const {
-  return int64_t(llvm::divideCeil(mostUnits(), pieces * parts)) * parts;
-}
-
-Value Blocks::place(Value memory, unsigned from, unsigned to, Value number, Index index) {
-  if (counted)
-    return s.interval(memory, s.mul(number, placeUnits()), unitsOf(from, to, index).second);
-  SmallVector<Value> indices{number};
-  if (index.part)
-    indices.push_back(index.part);
-  return s.range(memory, indices);
-}
-
-void Blocks::start() {
-  if (counted) {
-    counted->start();
-    given = counted->given;
-    outFree = counted->outFree;
-    return;
+  SmallVector<Value> at(const Point &point) { return at(pointOf(s, c.axes, point)); }
+  /// Of each peer's slots the own one is raised.
+  Value tell(Value slots, ValueRange after, StringRef note) {
+    return s.forEachPeer(c.axes, after.front(), [&](const Point &peer, Value before) {
+      return s.signal(s.slot(s.at(slots, peer), at(Point())), joined(after, before),
+                      s.controlLane(), note);
+    });
   }
-  outFree = c.outFree;
-  // Members of a permute are numbers, so the value is named by numbers.
-  given = cutting == Cutting::Whole
-              ? s.source(s.range(in), c.name, members.point(members.own()), {}, c.inReady, c.axes)
-              : s.source(s.range(in), c.name, ownPoint(s, c.axes), {}, c.inReady);
-}
+  Value await(Value slots, ValueRange after, StringRef note) {
+    return s.forEachPeer(c.axes, after.front(), [&](const Point &peer, Value before) {
+      return s.wait(s.slot(slots, at(peer)), s.constant(1), joined(after, before), s.controlLane(),
+                    note);
+    });
+  }
+  /// The loop over the blocks: token = body(token that only the last wait comes after).
+  Value each(Value start, llvm::function_ref<Value(Value ends)> body) {
+    return s.loop(0, count, start, [&](Value number, Value ends) {
+      block = s.block = number;
+      Value last = body(ends);
+      block = s.block = Value();
+      return last;
+    });
+  }
 
-Value Blocks::keepOwn(ScheduleBuilder &keeper) {
-  if (counted)
-    return counted->keepOwn(keeper);
-  auto keep = [&](ValueRange at) {
-    return keeper.copy(s.range(in, at), s.range(out, at), Value(), joined(given, outFree),
-                       keeper.controlLane(), "keep own");
-  };
-  if (cutting != Cutting::Whole)
-    return keep(ownPoint(s, c.axes));
-  Value kept;
-  for (auto [from, to] : llvm::enumerate(targetsOf(c, n)))
-    if (int64_t(from) == to) {
-      Value before = kept ? kept : given;
-      kept = s.branch(
-          s.equal(members.own(), s.constant(from)), [&] { return keep({}); },
-          [&] { return before; });
+private:
+  Value piece(Value window) {
+    return s.reindex(window, std::nullopt, s.freeDim(count, flatGranule(c.inType)));
+  }
+  /// Pieces follow one another in memory (whyNotInBlocks).
+  Value pieces(Value window, MemRefType type, std::optional<int64_t> dim) {
+    int64_t granule = flatGranule(c.inType);
+    SmallVector<DimAttr> dims;
+    if (dim)
+      for (DimAttr cut : chunkDims(s, c.axes, type.getNumElements()))
+        dims.push_back(cut);
+    else
+      for (unsigned axis : c.axes)
+        dims.push_back(s.boundDim(axis, Cut::Balanced, granule));
+    dims.push_back(s.freeDim(count, granule));
+    return s.reindex(window, std::nullopt, dims);
+  }
+};
+
+} // namespace
+
+/// Of every member's pieces the blocks move or sum the one that is this rank's.
+static InFlight allInBlocks(ScheduleBuilder &s, const CollectiveSpec &c) {
+  Blocks b(s, c);
+  bool isShard = !c.flow.inCut && c.flow.outCut, toShard = c.flow.inCut && !c.flow.outCut;
+  Value in = b.v.in, out = b.v.out;
+  Value ready = b.slots(".ready", true), done = b.slots(".done", true);
+  SmallVector<Value> own = ownPoint(s, c.axes);
+  Value start = c.flow.combines ? s.source(s.range(in), c.name, {}, c.axes, c.inReady)
+                                : s.source(s.range(in), c.name, own, {}, c.inReady);
+  Members byNumber(s, c.axes);
+  Value ends = b.each(start, [&](Value ends) {
+    Value granted = b.await(ready, b.tell(ready, joined(start, c.outFree), "ready"), "await ready");
+    // Where this rank's piece lies at every member: the own one first.
+    SmallVector<Value> there{s.range(out, toShard ? b.at() : b.at(own))};
+    if (!toShard)
+      for (int64_t by = 1; by < b.members; ++by)
+        there.push_back(s.range(s.at(out, s.memberBy(c.axes, s.constant(by))), b.at(own)));
+    SmallVector<Value> moved;
+    if (c.flow.combines) {
+      SmallVector<Value> parts;
+      for (int64_t member = 0; member < b.members; ++member)
+        parts.push_back(s.range(byNumber.at(in, s.constant(member)), b.at(own)));
+      moved.push_back(s.reduce(c.combination, parts, there, granted, "reduce"));
+    } else if (isShard) {
+      moved.push_back(s.copy(s.range(in, b.at()), there, Value(), granted, s.copyLane(), "put"));
+    } else {
+      for (auto [by, place] : llvm::enumerate(there))
+        moved.push_back(s.copy(s.range(in, b.at(s.memberBy(c.axes, s.constant(by)))), place,
+                               Value(), granted, s.copyLane(), "put"));
     }
-  return kept;
-}
-
-SmallVector<Value> Blocks::demand(ValueRange ready) {
-  if (counted)
-    return {counted->demand(ready)};
-  if (cutting != Cutting::Whole)
-    return {demandExchanged(s, c, out, ready)};
-  SmallVector<std::pair<int64_t, int64_t>> back;
-  for (auto [from, to] : llvm::enumerate(targetsOf(c, n)))
-    if (to >= 0)
-      back.push_back({to, int64_t(from)});
-  Value source = members.partner(back);
-  auto holds = [&] {
-    return s.sink(s.range(out), c.name, members.point(source), {}, ready, c.axes);
+    // Who reads a peer's input tells it so, too.
+    return b.await(done, joined(b.tell(done, moved, "done"), ends), "await done");
+  });
+  InFlight flight;
+  flight.inFree = {ends};
+  flight.finish = [s, c, out, own, toShard, ends]() mutable -> SmallVector<Value> {
+    if (!c.flow.combines)
+      return joined(ends, demandExchanged(s, c, out, ends));
+    return {ends, s.sink(s.range(out), c.name, toShard ? own : SmallVector<Value>(), c.axes, ends)};
   };
-  if (!c.zero)
-    return {holds()};
-  return {s.branch(s.less(s.constant(-1), source), holds, [&] { return c.zero(s, outFree); })};
+  return flight;
 }
 
-std::vector<uint64_t> ctran::routedAmounts(const CollectiveSpec &c, size_t n) {
-  std::vector<uint64_t> amounts(n * n, 1);
-  switch (Blocks::cuttingOf(c)) {
-  case Blocks::Cutting::Counts:
-    for (auto [amount, count] : llvm::zip(amounts, c.flow.counts.getValues<int64_t>()))
-      amount = uint64_t(count);
-    break;
-  case Blocks::Cutting::Whole:
-    std::fill(amounts.begin(), amounts.end(), 0);
-    for (auto [from, to] : llvm::enumerate(Blocks::targetsOf(c, int64_t(n))))
-      if (to >= 0)
-        amounts[from * n + size_t(to)] = 1;
-    break;
+static InFlight fromRootInBlocks(ScheduleBuilder &s, const CollectiveSpec &c) {
+  Blocks b(s, c);
+  Members members(s, c.axes);
+  Value isRoot = s.equal(members.own(), s.constant(c.root));
+  Value ready = b.slots(".ready", true), done = b.slots(".done", false);
+  Value start = sourceRooted(s, c, b.v, members);
+  Value atRoot = members.at(ready, s.constant(c.root));
+  Value ends = b.each(start, [&](Value ends) {
+    Value told = s.branch(
+        isRoot,
+        [&] {
+          Value granted = b.await(ready, joined(start, c.outFree), "await ready");
+          SmallVector<Value> there, moved;
+          if (c.in != c.out)
+            there.push_back(s.range(b.v.out, b.at()));
+          for (int64_t by = 1; by < b.members; ++by)
+            there.push_back(s.range(s.at(b.v.out, s.memberBy(c.axes, s.constant(by))), b.at()));
+          if (!c.flow.inCut)
+            moved.push_back(
+                s.copy(s.range(b.v.in, b.at()), there, Value(), granted, s.copyLane(), "put"));
+          else // a scatter is not in place
+            for (auto [by, place] : llvm::enumerate(there))
+              moved.push_back(s.copy(s.range(b.v.in, b.at(s.memberBy(c.axes, s.constant(by)))),
+                                     place, Value(), granted, s.copyLane(), "put"));
+          Value told = s.forEachPeer(c.axes, moved.front(), [&](const Point &peer, Value before) {
+            return s.signal(s.slot(s.at(done, peer), b.at()), joined(moved, before),
+                            s.controlLane(), "done");
+          });
+          return s.signal(s.slot(done, b.at()), told, s.controlLane(), "done");
+        },
+        [&] {
+          return s.signal(s.slot(atRoot, b.at(Point())), joined(start, c.outFree), s.controlLane(),
+                          "ready");
+        });
+    return s.wait(s.slot(done, b.at()), s.constant(1), {told, ends}, s.controlLane(), "await done");
+  });
+  InFlight flight;
+  flight.inFree = {ends};
+  flight.finish = [s, c, v = b.v, ends]() mutable -> SmallVector<Value> {
+    Members members(s, c.axes);
+    SmallVector<Value> label = members.point(s.constant(c.root));
+    if (c.flow.inCut)
+      llvm::append_range(label, ownPoint(s, c.axes));
+    return {ends, s.sink(s.range(v.out), c.name, label, {}, ends, c.axes)};
+  };
+  return flight;
+}
+
+static InFlight shiftInBlocks(ScheduleBuilder &s, const CollectiveSpec &c) {
+  Blocks b(s, c);
+  unsigned axis = c.axes.front();
+  int64_t n = s.size(axis), by = ((c.shift % n) + n) % n;
+  Point to = s.neighbour(axis, by), from = s.neighbour(axis, n - by);
+  Value ready = b.slots(".ready", false), done = b.slots(".done", false);
+  Value start = s.source(s.range(b.v.in), c.name, ownPoint(s, c.axes), {}, c.inReady);
+  Value ends = b.each(start, [&](Value ends) {
+    Value told = s.signal(s.slot(s.at(ready, from), b.at()), joined(start, c.outFree),
+                          s.controlLane(), "ready");
+    Value granted =
+        s.wait(s.slot(ready, b.at()), s.constant(1), told, s.controlLane(), "await ready");
+    Value moved = s.copy(s.range(b.v.in, b.at()), s.range(s.at(b.v.out, to), b.at()), Value(),
+                         granted, s.copyLane(), "put");
+    told = s.signal(s.slot(s.at(done, to), b.at()), moved, s.controlLane(), "done");
+    return s.wait(s.slot(done, b.at()), s.constant(1), {told, ends}, s.controlLane(), "await done");
+  });
+  InFlight flight;
+  flight.inFree = {ends};
+  flight.finish = [s, c, v = b.v, from, ends]() mutable -> SmallVector<Value> {
+    return {ends, s.sink(s.range(v.out), c.name, pointOf(s, c.axes, from), {}, ends)};
+  };
+  return flight;
+}
+
+InFlight ctran::emitInBlocks(ScheduleBuilder &s, const CollectiveSpec &c) {
+  switch (c.flow.route) {
+  case Route::All:
+    return allInBlocks(s, c);
+  case Route::FromRoot:
+    return fromRootInBlocks(s, c);
   default:
-    break;
+    return shiftInBlocks(s, c);
   }
-  return amounts;
-}
-
-unsigned ctran::routedShares(const CollectiveSpec &c) {
-  return Blocks::cuttingOf(c) == Blocks::Cutting::None ? 1 : topology::maxRoutedShares;
 }

@@ -1,4 +1,4 @@
-//===- Routed.cpp - Blocks that go from hand to hand -------------------------------------===//
+//===- Routed.cpp - PairBlocks that go from hand to hand -------------------------------------===//
 //
 // What a member sends to another goes along the paths of a routing (topology::routeFlows), cut by
 // their shares. A path of one hop is one put, straight into the output. On a longer one a block
@@ -7,7 +7,7 @@
 // the program is asymmetric.
 //
 //===----------------------------------------------------------------------===//
-#include "Blocks.h"
+#include "PairBlocks.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
@@ -66,7 +66,7 @@ private:
   const Routing &routing;
   Members members;
   unsigned n;
-  Blocks blocks;
+  PairBlocks blocks;
   int64_t piecesPerShare = 1, parts = 1;
   std::vector<Class> classes;
   std::vector<const RoutedPath *> straight;
@@ -86,7 +86,7 @@ private:
   /// The ops of member `m`; one token for all.
   Value emitMember(unsigned m);
   Tokens emitClass(unsigned m, const Class &all, ArrayRef<Value> granted);
-  Value emitStep(const Passing &p, Value step, Blocks::Index index, ArrayRef<Value> granted);
+  Value emitStep(const Passing &p, Value step, PairBlocks::Index index, ArrayRef<Value> granted);
   Value emitStraight(const RoutedPath &path, Value granted);
 };
 
@@ -169,8 +169,8 @@ Routed::Tokens Routed::emitClass(unsigned m, const Class &all, ArrayRef<Value> g
     for (const Passing &p : mine) {
       int64_t first = int64_t(p.stream->path->first) * piecesPerShare;
       next.push_back(emitStep(p, step,
-                              byPart ? Blocks::Index{s.constant(first + begin), s.sub(step, begin)}
-                                     : Blocks::Index{s.add(step, first)},
+                              byPart ? PairBlocks::Index{s.constant(first + begin), s.sub(step, begin)}
+                                     : PairBlocks::Index{s.add(step, first)},
                               granted));
     }
     scf::YieldOp::create(s.builder, s.loc, next);
@@ -181,7 +181,7 @@ Routed::Tokens Routed::emitClass(unsigned m, const Class &all, ArrayRef<Value> g
   return tokens;
 }
 
-Value Routed::emitStep(const Passing &p, Value step, Blocks::Index index, ArrayRef<Value> granted) {
+Value Routed::emitStep(const Passing &p, Value step, PairBlocks::Index index, ArrayRef<Value> granted) {
   const RoutedPath &path = *p.stream->path;
   ScheduleBuilder here = on(p.stream->lane);
   Value number = s.constant(p.stream->number), next = s.add(step, 1);

@@ -1,6 +1,6 @@
-//===- Blocks.h - What each member sends to each --------------------------*- C++ -*-===//
-#ifndef NCCLX_LIB_CONVERSION_BLOCKS_H
-#define NCCLX_LIB_CONVERSION_BLOCKS_H
+//===- PairBlocks.h - What each member sends to each ----------------------*- C++ -*-===//
+#ifndef NCCLX_LIB_CONVERSION_PAIRBLOCKS_H
+#define NCCLX_LIB_CONVERSION_PAIRBLOCKS_H
 
 #include "Counts.h"
 
@@ -8,9 +8,9 @@ namespace mlir::ctran {
 
 /// The blocks that go from member to member in an all_to_all, an all_to_all_v by counts or a
 /// permute, cut into pieces of about one size.
-class Blocks {
+class PairBlocks {
 public:
-  Blocks(ScheduleBuilder &s, const CollectiveSpec &c, Members &members);
+  PairBlocks(ScheduleBuilder &s, const CollectiveSpec &c, Members &members);
 
   /// Pieces that the largest block can be cut into, and the bytes for one of routedAmounts.
   int64_t mostUnits() const;
@@ -77,4 +77,4 @@ private:
 };
 
 } // namespace mlir::ctran
-#endif // NCCLX_LIB_CONVERSION_BLOCKS_H
+#endif // NCCLX_LIB_CONVERSION_PAIRBLOCKS_H

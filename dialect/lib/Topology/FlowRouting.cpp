@@ -11,9 +11,14 @@ using namespace mlir::ncclx::topology;
 namespace {
 /// What few shares may lose to many.
 constexpr double tolerance = 6e-3;
-/// Edges looked at in all: about a third of a second.
-constexpr double mostWork = 6e7;
-constexpr unsigned passes = 120, patience = 40;
+/// Edges looked at in all: about half a second.
+constexpr double mostWork = 2e7;
+/// Shares that change their way in a search: few pairs take more turns.
+constexpr unsigned mostMoves = 28800, leastPasses = 120, mostPasses = 600;
+/// Paths at most, of all pairs together: a schedule's text grows with them.
+constexpr unsigned mostPaths = 6000;
+/// How steeply prices rise with the load, at first and in the end.
+constexpr double flat = 8, steep = 150;
 /// An edge more costs so much of a full resource's price, at first much: of two ways, the shorter.
 constexpr double leastHopPrice = 2e-3;
 
@@ -205,8 +210,10 @@ bool FlowRouter::search(unsigned shares, double enough) {
     pair.ways = {{*path, shares}};
     load(pair, *path, shares);
   }
+  unsigned passes =
+      std::clamp<unsigned>(mostMoves / unsigned(pairs.size()), leastPasses, mostPasses);
   double reached = std::numeric_limits<double>::infinity();
-  for (unsigned pass = 0, since = 0; pass <= passes && since <= patience; ++pass, ++since) {
+  for (unsigned pass = 0, since = 0; pass <= passes && since <= passes / 3; ++pass, ++since) {
     double now = busiest();
     if (now < reached * (1 - 1e-6)) {
       reached = now;
@@ -215,7 +222,7 @@ bool FlowRouter::search(unsigned shares, double enough) {
         best = result(shares, now);
     }
     goal = now;
-    steepness = std::min(150.0, 8 * std::pow(1.04, pass));
+    steepness = flat * std::pow(steep / flat, std::min(1.0, 1.6 * pass / passes));
     for (unsigned row = 0; row < rows; ++row)
       setPrice(row);
     if (pass % 4 == 0)
@@ -257,6 +264,7 @@ void FlowRouter::handOver(Pair &pair, double perHop) {
 std::optional<Routing> FlowRouter::run(unsigned maxShares) {
   if (pairs.empty())
     return Routing();
+  maxShares = std::min(maxShares, std::max(1u, mostPaths / unsigned(pairs.size())));
   // Many shares show what is possible, and the fewest are taken that come near to it.
   if (!search(maxShares, 0))
     return std::nullopt;

@@ -128,7 +128,7 @@ Value PairBlocks::box(Value view, unsigned from, unsigned to, bool input, Index 
 }
 
 Value PairBlocks::box(Value view, unsigned from, unsigned to, bool input, int64_t first,
-                  int64_t count) {
+                      int64_t count) {
   if (counted) {
     int64_t base = input ? counted->sentFrom(from, to) : counted->landsAt(from, to);
     int64_t rows = counted->rows(from, to);

@@ -169,8 +169,9 @@ Routed::Tokens Routed::emitClass(unsigned m, const Class &all, ArrayRef<Value> g
     for (const Passing &p : mine) {
       int64_t first = int64_t(p.stream->path->first) * piecesPerShare;
       next.push_back(emitStep(p, step,
-                              byPart ? PairBlocks::Index{s.constant(first + begin), s.sub(step, begin)}
-                                     : PairBlocks::Index{s.add(step, first)},
+                              byPart
+                                  ? PairBlocks::Index{s.constant(first + begin), s.sub(step, begin)}
+                                  : PairBlocks::Index{s.add(step, first)},
                               granted));
     }
     scf::YieldOp::create(s.builder, s.loc, next);
@@ -181,7 +182,8 @@ Routed::Tokens Routed::emitClass(unsigned m, const Class &all, ArrayRef<Value> g
   return tokens;
 }
 
-Value Routed::emitStep(const Passing &p, Value step, PairBlocks::Index index, ArrayRef<Value> granted) {
+Value Routed::emitStep(const Passing &p, Value step, PairBlocks::Index index,
+                       ArrayRef<Value> granted) {
   const RoutedPath &path = *p.stream->path;
   ScheduleBuilder here = on(p.stream->lane);
   Value number = s.constant(p.stream->number), next = s.add(step, 1);

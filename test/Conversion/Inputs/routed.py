@@ -64,7 +64,6 @@ def broken(what, pattern, new, count=1):
 
 
 broken("a place too many in flight", r"credits 2", "credits 3", 0)
-broken("a credit too few", r"(ctran\.signal [^\n]*note = \"credit\"[^\n]*)", "ctran.flush after %arg0 on host", 1)
 broken("passed on a piece too early", r"(ctran\.wait %\w+ >= )%\w+( on ce\[[^\n]*note = \"await piece\")", r"\1%arg1\2")
 broken("put before the output is free", r"after (%\w+), (%\w+)( on ce\[[^\n]*note = \"put block\")", r"after \1\3")
-broken("to another member", r"(ctran\.peer_view %\w+ at rank %)c3", r"\1c2")
+broken("the same piece again", r"(ctran\.range %\w+\[)(%c\w+), %arg1\]", r"\1\2, \2]")

@@ -30,7 +30,7 @@ constexpr int64_t kPlaces = 2;
 /// paths are over sooner behind the last.
 constexpr int64_t kParts = 4;
 /// Puts of all ranks together: what is simulated and proved in about a second.
-constexpr int64_t kMostPuts = 16384;
+constexpr int64_t kMostPuts = 18432;
 
 class Routed {
 public:

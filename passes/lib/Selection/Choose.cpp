@@ -51,11 +51,11 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
   return trees ? "no trees reach every member" : "some member has no way to another";
 }
 
-/// Is nothing to be won over `algorithm`, which has been timed?
+/// Is next to nothing to be won over `algorithm`, which has been timed?
 static bool isAtBound(const Choice &choice, Algorithm algorithm) {
   const Candidate &candidate = choice.candidates[unsigned(algorithm)];
   return candidate.seconds && choice.bound && !choice.bound->unreachable &&
-         *candidate.seconds <= 1.005 * choice.bound->seconds.toDouble();
+         *candidate.seconds <= 1.02 * choice.bound->seconds.toDouble();
 }
 
 /// Hosts of its first group.
@@ -79,7 +79,7 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
       candidate.refused = *why;
     } else if (candidate.algorithm == Algorithm::Routed && !op.getAlgorithm() && !target.rules &&
                isAtBound(choice, Algorithm::Direct)) {
-      candidate.refused = "direct is at the bound";
+      candidate.refused = "direct is within 2 % of the bound";
     } else if (candidate.algorithm == Algorithm::Trees ||
                candidate.algorithm == Algorithm::Routed) {
       candidate.refused = whyNotPacked(op, candidate.algorithm, target);

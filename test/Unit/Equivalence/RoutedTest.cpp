@@ -16,7 +16,7 @@ std::string machine(int64_t ranks, const std::vector<std::pair<int, int>> &links
   for (auto [from, to] : links)
     edges += (edges.empty() ? "" : ", ") + std::string("{from = \"gpu") + std::to_string(from) +
              "\", to = \"gpu" + std::to_string(to) +
-             "\", kind = \"nvlink\", count = 1, raw = \"100 KB/s\", payload = \"100 KB/s\", "
+             "\", kind = \"nvlink\", count = 1, raw = \"100000 B/s\", payload = \"100000 B/s\", "
              "both_ways}";
   return "{nodes = [" + nodes + "], links = [" + edges + "]}";
 }
@@ -93,8 +93,9 @@ TEST(Routed, SeveralInOneGraph) {
   GraphText g = routed({{"x", 4}}, line(4));
   Tensor a = g.argument({400}, "i32"), b = g.argument({4}, "i32");
   g.async = true;
-  Tensor first = g.allToAll(a, 0, 0, {"x"}), second = g.allToAll(b, 0, 0, {"x"});
-  g.async = false;
+  Tensor first = g.allToAll(a, 0, 0, {"x"});
+  g.async = true;
+  Tensor second = g.allToAll(b, 0, 0, {"x"});
   Tensor back = g.allToAll(g.await(first), 0, 0, {"x"});
   g.result(back);
   g.result(g.await(second));

@@ -452,3 +452,11 @@ const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, bool inward)
                         : packTrees(resources, group, false);
   return it->second ? &*it->second : nullptr;
 }
+
+const Routing *TreePacker::route(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<uint64_t> amounts,
+                                 unsigned maxShares) {
+  auto [it, isNew] = routings.try_emplace({group.vec(), amounts.vec(), maxShares});
+  if (isNew)
+    it->second = routeFlows(resources, group, amounts, maxShares);
+  return it->second ? &*it->second : nullptr;
+}

@@ -33,14 +33,29 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   return topology::bound(*target.topology, query);
 }
 
-static bool hasTrees(CollectiveOpInterface op, const SelectionTarget &target) {
+/// Why what is made for a topology cannot be made for this one.
+static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
+                                const SelectionTarget &target) {
+  bool trees = algorithm == Algorithm::Trees;
+  if (!target.trees)
+    return trees ? "trees are not considered" : "routes are not considered";
   std::vector<unsigned> group;
   for (int64_t rank : firstGroup(op))
     group.push_back(unsigned(rank));
-  if (!target.trees ||
-      llvm::any_of(group, [&](unsigned r) { return r >= target.trees->numRanks(); }))
-    return false;
-  return target.trees->pack(group, /*inward=*/op.isReduction());
+  if (llvm::all_of(group, [&](unsigned r) { return r < target.trees->numRanks(); })) {
+    std::vector<uint64_t> alike(group.size() * group.size(), 1);
+    if (trees ? target.trees->pack(group, /*inward=*/op.isReduction()) != nullptr
+              : target.trees->route(group, alike) != nullptr)
+      return "";
+  }
+  return trees ? "no trees reach every member" : "some member has no way to another";
+}
+
+/// Is next to nothing to be won over `algorithm`, which has been timed?
+static bool isAtBound(const Choice &choice, Algorithm algorithm) {
+  const Candidate &candidate = choice.candidates[unsigned(algorithm)];
+  return candidate.seconds && choice.bound && !choice.bound->unreachable &&
+         *candidate.seconds <= 1.02 * choice.bound->seconds.toDouble();
 }
 
 /// Hosts of its first group.
@@ -55,15 +70,21 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
                                       const SelectionTarget &target, std::optional<int64_t> bytes) {
   Choice choice;
   choice.bytes = bytes.value_or(op.getPayloadBytes());
+  choice.bound = boundOf(op, choice.bytes, target);
   std::optional<Algorithm> fastest;
   double best = 0;
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
     if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
       candidate.refused = *why;
-    } else if (candidate.algorithm == Algorithm::Trees && !hasTrees(op, target)) {
-      candidate.refused = target.trees ? "no trees reach every member" : "trees are not considered";
-    } else {
+    } else if (candidate.algorithm == Algorithm::Routed && !op.getAlgorithm() && !target.rules &&
+               isAtBound(choice, Algorithm::Direct)) {
+      candidate.refused = "direct is within 2 % of the bound";
+    } else if (candidate.algorithm == Algorithm::Trees ||
+               candidate.algorithm == Algorithm::Routed) {
+      candidate.refused = whyNotPacked(op, candidate.algorithm, target);
+    }
+    if (candidate.refused.empty()) {
       FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes);
       if (failed(time))
         return failure();
@@ -79,7 +100,6 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
     }
     choice.candidates.push_back(std::move(candidate));
   }
-  choice.bound = boundOf(op, choice.bytes, target);
   if (std::optional<Algorithm> asked = op.getAlgorithm()) {
     const Candidate &candidate = choice.candidates[unsigned(*asked)];
     if (!candidate.seconds)

@@ -434,6 +434,9 @@ std::string GraphText::str() const {
     types += (types.empty() ? "" : ", ") + t.type();
     values += (values.empty() ? "" : ", ") + t.name;
   }
-  return defined + others + "func.func @f(" + args + ") -> (" + types + ") {\n" + body +
-         "  return " + values + " : " + types + "\n}\n";
+  std::string text = defined + others + "func.func @f(" + args + ") -> (" + types + ") {\n" + body +
+                     "  return " + values + " : " + types + "\n}\n";
+  return topology.empty() ? text
+                          : "module attributes {ncclx.topology = #ncclx.topology<" + topology +
+                                ">} {\n" + text + "}\n";
 }

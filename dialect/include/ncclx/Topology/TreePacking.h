@@ -2,7 +2,7 @@
 #ifndef NCCLX_TOPOLOGY_TREEPACKING_H
 #define NCCLX_TOPOLOGY_TREEPACKING_H
 
-#include "ncclx/Topology/Resources.h"
+#include "ncclx/Topology/FlowRouting.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <map>
 #include <memory>
@@ -38,7 +38,8 @@ std::optional<TreePacking> packTrees(ResourceModel &resources, llvm::ArrayRef<un
                                      bool inward, unsigned maxShares = 48);
 constexpr unsigned maxTreeMembers = 64;
 
-/// Packings of one topology, each made once. Belongs to one thread; the topology outlives it.
+/// Packings and routings of one topology, each made once. Belongs to one thread; the topology
+/// outlives it.
 class TreePacker {
 public:
   TreePacker(const Topology &topology, Rate rate);
@@ -52,12 +53,18 @@ public:
   double sumSecondsPerByte() const { return sums; }
   /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);
+  /// Null where routeFlows has none.
+  const Routing *route(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<uint64_t> amounts,
+                       unsigned maxShares = maxRoutedShares);
 
 private:
   unsigned ranks, lanes = 1;
   double sums = 0;
   ResourceModel resources;
   std::map<std::pair<std::vector<unsigned>, bool>, std::optional<TreePacking>> known;
+  std::map<std::tuple<std::vector<unsigned>, std::vector<uint64_t>, unsigned>,
+           std::optional<Routing>>
+      routings;
 };
 
 } // namespace mlir::ncclx::topology

@@ -33,7 +33,7 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
            "that is alone works block by block">,
     Option<"blocks", "blocks", "int64_t", "0", "Blocks of that kernel, where they work so; 0: as many as suit">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
-           "Topology file into which `trees` are packed; without it, the module's ncclx.topology">
+           "Topology file for `trees` and `routed`; without it, the module's ncclx.topology">
   ];
   let dependentDialects = ["::mlir::ctran::CTranDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

@@ -21,6 +21,7 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   switch (algorithm) {
   case Algorithm::Direct:
   case Algorithm::Eager:
+  case Algorithm::Routed:
     return ReductionOrder::Rank;
   case Algorithm::Ring:
     return ReductionOrder::Ring;
@@ -104,6 +105,18 @@ static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorit
   return std::nullopt;
 }
 
+/// Of what is made for a topology.
+static std::optional<std::string> whyNotAll(CollectiveOpInterface op, int64_t most) {
+  int64_t members = getGroupSize(op);
+  if (members != lookupGrid(op).getNumRanks())
+    return llvm::formatv("it is for groups of all ranks, not of {0} of {1}", members,
+                         lookupGrid(op).getNumRanks())
+        .str();
+  if (members < 2 || members > most)
+    return llvm::formatv("it is for 2 to {0} members, not {1}", most, members).str();
+  return std::nullopt;
+}
+
 /// The form of collective that `algorithm` is made for.
 static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm,
                                              size_t axes) {
@@ -136,15 +149,14 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   case Algorithm::Trees: {
     if (flow.route != Route::All || flow.isCounted() || (flow.inCut && flow.outCut))
       return llvm::formatv("there are no trees for {0}", op->getName().stripDialect()).str();
-    int64_t members = getGroupSize(op);
-    if (members != lookupGrid(op).getNumRanks())
-      return llvm::formatv("it is for groups of all ranks, not of {0} of {1}", members,
-                           lookupGrid(op).getNumRanks())
-          .str();
-    if (members < 2 || members > topology::maxTreeMembers)
-      return llvm::formatv("it is for 2 to {0} members, not {1}", topology::maxTreeMembers, members)
-          .str();
-    return std::nullopt;
+    return whyNotAll(op, topology::maxTreeMembers);
+  }
+  case Algorithm::Routed: {
+    if (rooted || flow.sized || (flow.route == Route::All && !(flow.inCut && flow.outCut)))
+      return llvm::formatv("there are no routes for {0}", op->getName().stripDialect()).str();
+    if (flow.counts && !oneAxis)
+      return llvm::formatv("counts are looked up along one axis, not {0}", axes).str();
+    return whyNotAll(op, topology::maxRoutedMembers);
   }
   case Algorithm::Binomial:
     if (!rooted)

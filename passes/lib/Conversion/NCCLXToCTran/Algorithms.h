@@ -39,6 +39,8 @@ struct CollectiveSpec {
 
   /// Trees: from each member to all, or where there is a reduction from all to each.
   const topology::TreePacking *outward = nullptr, *inward = nullptr;
+  /// Routed: the ways between members.
+  const topology::Routing *routing = nullptr;
 
   int64_t groupSize(ScheduleBuilder &s) const;
   /// The rank number of a member of a group of all ranks.
@@ -95,6 +97,12 @@ InFlight emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Trees packed into a topology.
 InFlight emitTrees(ScheduleBuilder &s, const CollectiveSpec &c);
+/// What each of n members sends to each, in bytes of one unit, for a routing that carries it.
+std::vector<uint64_t> routedAmounts(const CollectiveSpec &c, size_t n);
+/// Into how many shares its blocks can be cut.
+unsigned routedShares(const CollectiveSpec &c);
+/// Blocks along a routing, from hand to hand.
+InFlight emitRouted(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Elements of a scratch slot that holds the largest piece of `type` cut along `dim` (nothing: its
 /// elements in row-major order) among `members`.

@@ -70,7 +70,12 @@ private:
   void stageViews();
   LogicalResult declareBuffers();
   LogicalResult convertCollective(CollectiveOpInterface op);
+  /// The ranks of a group of all, where the topology has as many; an error where it has not, or
+  /// there is none.
+  FailureOr<std::vector<unsigned>> groupOnTopology(CollectiveOpInterface op,
+                                                   const ctran::CollectiveSpec &spec);
   LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -350,10 +355,15 @@ SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
   return names;
 }
 
-LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+FailureOr<std::vector<unsigned>> Converter::groupOnTopology(CollectiveOpInterface op,
+                                                            const ctran::CollectiveSpec &spec) {
+  Algorithm algorithm = *op.getAlgorithm();
   if (!trees)
-    return op->emitOpError("asks for trees, which are packed into a topology: there is neither the "
-                           "pass's topology=FILE nor the module's ncclx.topology");
+    return op->emitOpError("asks for ")
+           << stringifyAlgorithm(algorithm)
+           << (algorithm == Algorithm::Trees ? ", which are packed into a topology: "
+                                             : ", which is for a topology: ")
+           << "there is neither the pass's topology=FILE nor the module's ncclx.topology";
   std::vector<unsigned> group;
   int64_t members = 1;
   for (unsigned axis : spec.axes)
@@ -369,6 +379,33 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
   if (group.size() > trees->numRanks())
     return op->emitOpError("runs on ")
            << group.size() << " ranks, but the topology has " << trees->numRanks();
+  return group;
+}
+
+LogicalResult Converter::route(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  FailureOr<std::vector<unsigned>> group = groupOnTopology(op, spec);
+  if (failed(group))
+    return failure();
+  spec.routing =
+      trees->route(*group, ctran::routedAmounts(spec, group->size()), ctran::routedShares(spec));
+  if (!spec.routing)
+    return op->emitOpError("asks for routed, but on this topology some member has no way to "
+                           "another");
+  const topology::Routing &routing = *spec.routing;
+  remark::analysis(op->getLoc(),
+                   remark::RemarkOpts::name("Routed").category("convert-ncclx-to-ctran"))
+      << remark::add("{0} paths between {1} members, up to {2} hops, in {3} shares: the busiest "
+                     "resource takes {4:F3} of the least that is known of any routing",
+                     routing.paths.size(), group->size(), routing.depth, routing.shares,
+                     routing.leastSeconds > 0 ? routing.seconds / routing.leastSeconds : 0.0);
+  return success();
+}
+
+LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  FailureOr<std::vector<unsigned>> found = groupOnTopology(op, spec);
+  if (failed(found))
+    return failure();
+  const std::vector<unsigned> &group = *found;
   // What is summed along trees is spread along the same.
   if (spec.flow.combines)
     spec.inward = trees->pack(group, /*inward=*/true);
@@ -404,6 +441,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitEager(s, spec);
   case Algorithm::Trees:
     return ctran::emitTrees(s, spec);
+  case Algorithm::Routed:
+    return ctran::emitRouted(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -417,6 +456,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
           written ? std::nullopt : whyNot(op, algorithm, s->spec.axes.size()))
     return op->emitOpError("asks for ") << stringifyAlgorithm(algorithm) << ", but " << *why;
   if (!written && algorithm == Algorithm::Trees && failed(packTrees(op, s->spec)))
+    return failure();
+  if (!written && algorithm == Algorithm::Routed && failed(route(op, s->spec)))
     return failure();
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();

@@ -40,7 +40,7 @@ static bool hasTrees(CollectiveOpInterface op, const SelectionTarget &target) {
   if (!target.trees ||
       llvm::any_of(group, [&](unsigned r) { return r >= target.trees->numRanks(); }))
     return false;
-  return target.trees->pack(group, /*inward=*/op.isReduction());
+  return target.trees->pack(group, treeFlowOf(op));
 }
 
 /// Hosts of its first group.

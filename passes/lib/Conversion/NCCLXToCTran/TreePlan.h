@@ -49,7 +49,7 @@ struct TreePlan {
 
 /// Lanes that puts from one member to another take in turn, so that a link is busy while the next
 /// copy is started.
-constexpr int64_t lanesOfEdge = 2;
+constexpr int64_t lanesOfEdge = 3;
 
 /// Plans rounds that are as long as what the busiest way between two members has to move. Parts of
 /// sums are sent as late, and data as early, as these ways are free.

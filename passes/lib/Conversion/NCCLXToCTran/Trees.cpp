@@ -28,7 +28,7 @@ using topology::TreePacking;
 namespace {
 
 /// Puts of one collective, on all ranks together: what is simulated and proved in about a second.
-constexpr int64_t kMostPuts = 32768;
+static const int64_t kMostPuts = getenv("MP") ? atol(getenv("MP")) : 32768;
 
 /// Writes a collective along trees, each of which moves a piece in so many rounds.
 class TreeWriter {
@@ -70,9 +70,11 @@ private:
   std::map<std::tuple<Kind, unsigned, unsigned>, size_t> stepOf; ///< by tree and peer
   /// Tokens of a step in the last rounds, the latest first; of a sum, then that of its credits.
   std::vector<Tokens> tokens;
-  std::vector<size_t> kept;                           ///< how many of a step
-  std::map<std::pair<bool, unsigned>, int64_t> lanes; ///< by direction and peer
-  std::map<unsigned, Value> granted;                  ///< by child: its output may be written
+  std::vector<size_t> kept; ///< how many of a step
+  /// Roles of lanes between this member and a peer; the last two help some of those that send.
+  enum class Role { Receive, Send, Notify, Credit };
+  std::map<std::pair<Role, unsigned>, int64_t> lanes;
+  std::map<unsigned, Value> granted; ///< by child: its output may be written
 
   Value writeMember();
   void number();
@@ -89,6 +91,8 @@ private:
   void writeStep(size_t i, Value piece);
   Value sum(size_t i, Value piece, Value &told);
   Value send(size_t i, Value piece);
+  Value put(const TreeStep &step, Value from, Value to, Value arrived, ValueRange after,
+            StringRef note);
 
   SmallVector<unsigned> childrenOf(ArrayRef<unsigned> parent, unsigned root) const {
     SmallVector<unsigned> found;
@@ -103,11 +107,9 @@ private:
     other.carrier.index = s.carrier.lane(number);
     return other;
   }
-  int64_t laneOf(const TreeStep &step) {
+  int64_t laneOf(Role role, const TreeStep &step) {
     // The first are for sums, the next for their credits.
-    if (step.kind == Kind::Sum)
-      return step.lane;
-    return (2 + lanes.at({step.sends(), step.peer})) * lanesOfEdge + step.lane;
+    return (2 + lanes.at({role, step.peer})) * lanesOfEdge + step.lane;
   }
   Value buffer(Value window, int64_t number, Value piece) {
     return s.range(window, s.add(s.rem(piece, plan.buffers), number * plan.buffers));
@@ -200,8 +202,11 @@ void TreeWriter::number() {
   kept.assign(steps.size(), 1);
   for (auto [i, step] : llvm::enumerate(steps)) {
     stepOf[{step.kind, step.tree, step.peer}] = i;
-    if (step.kind != Kind::Sum)
-      lanes.try_emplace({step.sends(), step.peer}, int64_t(lanes.size()));
+    if (step.sends())
+      for (Role role : {Role::Send, Role::Notify, Role::Credit})
+        lanes.try_emplace({role, step.peer}, int64_t(lanes.size()));
+    else if (step.kind != Kind::Sum)
+      lanes.try_emplace({Role::Receive, step.peer}, int64_t(lanes.size()));
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     const PackedTree &tree = trees[steps[i].tree];
@@ -346,12 +351,12 @@ void TreeWriter::writeStep(size_t i, Value piece) {
   Value token;
   switch (step.kind) {
   case Kind::ReceivePart:
-    token = on(laneOf(step))
+    token = on(laneOf(Role::Receive, step))
                 .arrive(s.slot(part, s.constant(partOf[m].at({step.tree, step.peer}))),
                         s.add(piece, 1), {}, "await part");
     break;
   case Kind::Receive:
-    token = on(laneOf(step))
+    token = on(laneOf(Role::Receive, step))
                 .arrive(s.slot(data, s.constant(step.tree)), s.add(piece, 1), {}, "await piece");
     break;
   case Kind::Sum:
@@ -383,8 +388,7 @@ Value TreeWriter::sum(size_t i, Value piece, Value &told) {
   else
     need(i, Kind::SendPart, tree.in[m], after, plan.buffers);
   Value dest = last ? box(out, step.tree, piece) : buffer(sums, sumOf[m].at(step.tree), piece);
-  Value summed =
-      on(laneOf(step)).reduce(last ? c.lastStep() : c.step(), sources, dest, after, "add");
+  Value summed = on(step.lane).reduce(last ? c.lastStep() : c.step(), sources, dest, after, "add");
   ScheduleBuilder tells = on(lanesOfEdge + step.lane);
   for (unsigned child : below)
     told = tells.ready(s.slot(at(credit, child), s.constant(step.tree)), {summed, told}, "credit");
@@ -394,7 +398,6 @@ Value TreeWriter::sum(size_t i, Value piece, Value &told) {
 Value TreeWriter::send(size_t i, Value piece) {
   const TreeStep &step = steps[i];
   const PackedTree &tree = trees[step.tree];
-  ScheduleBuilder here = on(laneOf(step));
   Tokens after;
   if (step.kind == Kind::Send) {
     bool first = m == tree.root;
@@ -404,21 +407,34 @@ Value TreeWriter::send(size_t i, Value piece) {
     need(i, first ? Kind::Sum : Kind::Receive, first ? 0 : tree.out[m], after);
     // What is spread unsummed is read from the input at its root alone.
     const View &from = first && tree.in.empty() ? in : out;
-    return here.put(box(from, step.tree, piece),
-                    box(out, at(out.window, step.peer), step.tree, piece),
-                    s.slot(at(data, step.peer), s.constant(step.tree)), after, "put piece");
+    return put(step, box(from, step.tree, piece),
+               box(out, at(out.window, step.peer), step.tree, piece),
+               s.slot(at(data, step.peer), s.constant(step.tree)), after, "put piece");
   }
   need(i, Kind::Sum, 0, after);
   bool leaf = after.empty();
   if (leaf)
     llvm::append_range(after, have);
   // The parent has read what was put there before.
-  after.push_back(here.awaitReady(s.slot(credit, s.constant(step.tree)),
+  bool helped = step.lane + 1 < lanesOfEdge;
+  after.push_back(on(laneOf(helped ? Role::Credit : Role::Send, step))
+                      .awaitReady(s.slot(credit, s.constant(step.tree)),
                                   s.sub(piece, plan.buffers - 1), {}, "await credit"));
   int64_t place = partOf[step.peer].at({step.tree, m});
-  return here.put(leaf ? box(in, step.tree, piece) : buffer(sums, sumOf[m].at(step.tree), piece),
-                  buffer(at(parts, step.peer), place, piece),
-                  s.slot(at(part, step.peer), s.constant(place)), after, "put part");
+  return put(step, leaf ? box(in, step.tree, piece) : buffer(sums, sumOf[m].at(step.tree), piece),
+             buffer(at(parts, step.peer), place, piece),
+             s.slot(at(part, step.peer), s.constant(place)), after, "put part");
+}
+
+/// Lanes between two members differ in what they do besides copying. Those that do the same would
+/// get into step, and leave the link idle together while they start copies.
+Value TreeWriter::put(const TreeStep &step, Value from, Value to, Value arrived, ValueRange after,
+                      StringRef note) {
+  ScheduleBuilder here = on(laneOf(Role::Send, step));
+  if (!s.carrier.loadStore || step.lane > 0)
+    return here.put(from, to, arrived, after, note);
+  Value copied = here.copy(from, to, Value(), after, here.copyLane(), note);
+  return on(laneOf(Role::Notify, step)).ready(arrived, copied, "arrived");
 }
 
 } // namespace
@@ -460,7 +476,7 @@ static std::vector<PackedTree> enoughTrees(const TreePacking &packing) {
 /// takes so many puts. More let deep trees overlap, and cost their starts.
 static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t puts) {
   double busy = bytes * packing.secondsPerByte, depth = std::max(1u, packing.depth);
-  double best = std::sqrt(8 * busy * depth / stepSeconds);
+  double best = getenv("RND") ? atof(getenv("RND")) : std::sqrt(8 * busy * depth / stepSeconds);
   return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / puts));
 }
 

@@ -57,7 +57,9 @@ private:
   /// Takes the first free time from `ready` on, or the last one up to it.
   double take(Way &way, double ready, bool backward);
   /// From the put's start to where what has waited for it may start.
-  double passing(const Way &way) const { return lanesOfEdge * way.each + costs.handOver; }
+  double passing(const Way &way) const {
+    return costs.slack * (double(lanesOfEdge) * way.each + costs.handOver);
+  }
   void sendDown();
   void sendUp();
   void add(TreeStep::Kind kind, unsigned tree, unsigned member, unsigned peer, double time) {
@@ -78,7 +80,9 @@ void Planner::measure() {
         ++ways[{tree.out[v], v}].puts;
     }
   for (auto &[ends, way] : ways) {
-    way.each = std::max(1e-12, packing.edgeSeconds[ends.first][ends.second] * costs.pieceBytes);
+    // Of short ones the start, which as many lanes as there are hide, is all.
+    way.each = std::max(costs.handOver / double(lanesOfEdge),
+                        packing.edgeSeconds[ends.first][ends.second] * costs.pieceBytes);
     round = std::max(round, double(way.puts) * way.each);
   }
   for (auto &[ends, way] : ways) {

@@ -14,6 +14,7 @@ struct TreeCosts {
   double pieceBytes = 0;
   double handOver = 0; ///< seconds from the end of a put to the start of what waits for it
   double sum = 0;      ///< seconds to sum what has come
+  double slack = 1;    ///< how much longer a put and its hand-over are taken to be, at least 1
 };
 
 /// What one member does with one piece of one tree.

@@ -28,7 +28,7 @@ using topology::TreePacking;
 namespace {
 
 /// Puts of one collective, on all ranks together: what is simulated and proved in about a second.
-static const int64_t kMostPuts = getenv("MP") ? atol(getenv("MP")) : 32768;
+constexpr int64_t kMostPuts = 49152;
 
 /// Writes a collective along trees, each of which moves a piece in so many rounds.
 class TreeWriter {
@@ -218,7 +218,7 @@ void TreeWriter::number() {
     case Kind::Sum:
       for (unsigned child : childrenOf(tree.in, tree.root))
         keep(Kind::ReceivePart, child);
-      if (m != tree.root)
+      if (m != tree.root && plan.buffers < rounds)
         keep(Kind::SendPart, tree.in[m], plan.buffers);
       break;
     case Kind::SendPart:
@@ -385,7 +385,7 @@ Value TreeWriter::sum(size_t i, Value piece, Value &told) {
   }
   if (last)
     llvm::append_range(after, outFree);
-  else
+  else if (plan.buffers < rounds) // else what sent it has been before this run
     need(i, Kind::SendPart, tree.in[m], after, plan.buffers);
   Value dest = last ? box(out, step.tree, piece) : buffer(sums, sumOf[m].at(step.tree), piece);
   Value summed = on(step.lane).reduce(last ? c.lastStep() : c.step(), sources, dest, after, "add");
@@ -451,11 +451,11 @@ int64_t CollectiveSpec::rankOf(ScheduleBuilder &s, int64_t member) const {
   return rank;
 }
 
-/// Of the trees, each as often that every way between two members has more than one put a round.
-static std::vector<PackedTree> enoughTrees(const TreePacking &packing) {
+/// Puts of a round from one member to another, where there are some.
+static std::map<std::pair<unsigned, unsigned>, int64_t> putsOf(ArrayRef<PackedTree> trees) {
   std::map<std::pair<unsigned, unsigned>, int64_t> puts;
-  for (const PackedTree &tree : packing.trees)
-    for (unsigned v = 0; v < packing.edgeSeconds.size(); ++v) {
+  for (const PackedTree &tree : trees)
+    for (unsigned v = 0; v < std::max(tree.in.size(), tree.out.size()); ++v) {
       if (v == tree.root)
         continue;
       if (!tree.in.empty())
@@ -463,21 +463,44 @@ static std::vector<PackedTree> enoughTrees(const TreePacking &packing) {
       if (!tree.out.empty())
         ++puts[{tree.out[v], v}];
     }
-  int64_t least = lanesOfEdge;
-  for (auto [ends, number] : puts)
-    least = std::min(least, number);
-  std::vector<PackedTree> trees;
-  for (const PackedTree &tree : packing.trees)
-    trees.insert(trees.end(), llvm::divideCeil(lanesOfEdge, least), tree);
-  return trees;
+  return puts;
 }
 
-/// Rounds of these trees that move each root's `bytes` (or all roots' together), of which each
-/// takes so many puts. More let deep trees overlap, and cost their starts.
-static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t puts) {
-  double busy = bytes * packing.secondsPerByte, depth = std::max(1u, packing.depth);
-  double best = getenv("RND") ? atof(getenv("RND")) : std::sqrt(8 * busy * depth / stepSeconds);
-  return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / puts));
+/// The trees, each as often that every way between two members has a put a round for each lane.
+static TreePacking withEnoughPuts(TreePacking packing) {
+  int64_t least = lanesOfEdge;
+  for (auto [ends, puts] : putsOf(packing.trees))
+    least = std::min(least, puts);
+  int64_t times = llvm::divideCeil(lanesOfEdge, least);
+  std::vector<PackedTree> trees;
+  for (const PackedTree &tree : packing.trees)
+    trees.insert(trees.end(), times, tree);
+  packing.trees = std::move(trees);
+  packing.shares *= unsigned(times);
+  return packing;
+}
+
+/// Rounds that move each root's `bytes` (or all roots' together). Deep trees are filled and emptied
+/// the faster the shorter their puts are; but of short ones, more of those that share a link are
+/// in their starts together. What both lose is least where the puts of one link take together
+/// `window` seconds: measured on DGX-1, MI250 and a torus by simulation.
+static int64_t roundsOf(const TreePacking &packing, double bytes) {
+  double busy = bytes * packing.secondsPerByte, longest = 0;
+  double window = std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
+  int64_t fewest = 0, all = 0;
+  auto puts = putsOf(packing.trees);
+  auto secondsOf = [&](const auto &way) {
+    return packing.edgeSeconds[way.first.first][way.first.second] * double(way.second);
+  };
+  for (const auto &way : puts) {
+    longest = std::max(longest, secondsOf(way));
+    all += way.second;
+  }
+  for (const auto &way : puts)
+    if (secondsOf(way) >= 0.9 * longest)
+      fewest = fewest ? std::min(fewest, way.second) : way.second;
+  double best = busy * double(lanesOfEdge) / (double(fewest) * window);
+  return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / all));
 }
 
 InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
@@ -488,19 +511,20 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
   std::optional<int64_t> dim = c.flow.inCut ? c.flow.inCut : c.flow.outCut;
   double bytes = double(whole.getNumElements()) *
                  double(llvm::divideCeil(whole.getElementTypeBitWidth(), 8)) / double(all ? 1 : n);
-  TreePacking packing = *c.trees;
-  packing.trees = enoughTrees(packing);
-  packing.shares *= unsigned(packing.trees.size() / c.trees->trees.size());
-  int64_t rounds =
-      roundsOf(packing, bytes, int64_t(packing.trees.size()) * (n - 1) * (all ? 2 : 1));
-  int64_t pieces = packing.shares * rounds;
+  TreePacking packing = withEnoughPuts(*c.trees);
+  int64_t rounds = roundsOf(packing, bytes);
   TreeCosts costs;
-  costs.pieceBytes = bytes / double(pieces);
+  costs.pieceBytes = bytes / double(packing.shares * rounds);
   costs.handOver = stepSeconds;
+  costs.slack = all ? 1 : 1.5; // more only makes the way up and down longer
   // Of two parts, on average.
   costs.sum =
       c.flow.combines ? stepSeconds + 4 * costs.pieceBytes * s.carrier.sumSecondsPerByte : 0;
   TreePlan plan = planTrees(packing, costs);
+  // The next run finds each place of scratch memory where this one would.
+  plan.buffers = std::min(plan.buffers, rounds);
+  rounds = int64_t(llvm::alignTo(rounds, plan.buffers));
+  int64_t pieces = packing.shares * rounds;
   TreeWriter writer(s, c, packing.trees, plan, rounds);
 
   // A window cut by member and then by piece; a shard, and what is anybody's, by piece alone. A

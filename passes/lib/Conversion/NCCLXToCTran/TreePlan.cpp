@@ -58,7 +58,7 @@ private:
   double take(Way &way, double ready, bool backward);
   /// From the put's start to where what has waited for it may start.
   double passing(const Way &way) const {
-    return costs.slack * (double(lanesOfEdge) * way.each + costs.handOver);
+    return costs.slack * (double(costs.lanes) * way.each + costs.handOver);
   }
   void sendDown();
   void sendUp();
@@ -81,7 +81,7 @@ void Planner::measure() {
     }
   for (auto &[ends, way] : ways) {
     // Of short ones the start, which as many lanes as there are hide, is all.
-    way.each = std::max(costs.handOver / double(lanesOfEdge),
+    way.each = std::max(costs.handOver / double(costs.lanes),
                         packing.edgeSeconds[ends.first][ends.second] * costs.pieceBytes);
     round = std::max(round, double(way.puts) * way.each);
   }
@@ -127,7 +127,7 @@ void Planner::sendDown() {
     Way &way = ways.at({parent, v});
     double start = take(way, time, false);
     add(TreeStep::Kind::Send, t, parent, v, start);
-    add(TreeStep::Kind::Receive, t, v, parent, start + lanesOfEdge * way.each);
+    add(TreeStep::Kind::Receive, t, v, parent, start + costs.lanes * way.each);
     reach(t, v, start + passing(way));
   }
 }
@@ -159,7 +159,7 @@ void Planner::sendUp() {
     Way &way = ways.at({v, parent});
     double start = take(way, time - passing(way), true);
     add(TreeStep::Kind::SendPart, t, v, parent, start);
-    add(TreeStep::Kind::ReceivePart, t, parent, v, start + lanesOfEdge * way.each);
+    add(TreeStep::Kind::ReceivePart, t, parent, v, start + costs.lanes * way.each);
     sumAt(t, v, start - costs.sum);
   }
 }
@@ -189,7 +189,7 @@ void Planner::order() {
       bool sum = step.kind == TreeStep::Kind::Sum;
       if (!sum && !step.sends())
         continue;
-      step.lane = numbers[sum ? step.member : step.peer]++ % lanesOfEdge;
+      step.lane = numbers[sum ? step.member : step.peer]++ % costs.lanes;
       if (!sum)
         laneOf[{step.member, step.peer, step.tree, step.kind == TreeStep::Kind::Send}] = step.lane;
     }
@@ -223,6 +223,7 @@ void Planner::countBuffers() {
 
 TreePlan Planner::run() {
   plan.steps.resize(n);
+  plan.lanes = costs.lanes;
   measure();
   sendDown();
   sendUp();

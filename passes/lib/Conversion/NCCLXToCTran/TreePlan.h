@@ -14,7 +14,10 @@ struct TreeCosts {
   double pieceBytes = 0;
   double handOver = 0; ///< seconds from the end of a put to the start of what waits for it
   double sum = 0;      ///< seconds to sum what has come
-  double slack = 1;    ///< how much longer a put and its hand-over are taken to be, at least 1
+  /// Lanes that puts from one member to another take in turn, so that a link is busy while the
+  /// next copy is started.
+  int64_t lanes = 3;
+  double slack = 1; ///< how much longer a put and its hand-over are taken to be, at least 1
 };
 
 /// What one member does with one piece of one tree.
@@ -44,13 +47,10 @@ struct TreePlan {
   /// later stage than, those of its piece that it waits for.
   std::vector<std::vector<TreeStep>> steps;
   int64_t stages = 1;
+  int64_t lanes = 1; ///< TreeCosts::lanes
   /// Pieces of one tree that scratch memory must hold for no put to wait for credit.
   int64_t buffers = 2;
 };
-
-/// Lanes that puts from one member to another take in turn, so that a link is busy while the next
-/// copy is started.
-constexpr int64_t lanesOfEdge = 3;
 
 /// Plans rounds that are as long as what the busiest way between two members has to move. Parts of
 /// sums are sent as late, and data as early, as these ways are free.

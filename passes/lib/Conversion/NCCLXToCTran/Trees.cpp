@@ -59,9 +59,11 @@ private:
   int64_t rounds;
   Members members;
   std::vector<int64_t> firstPiece; ///< by tree: of its root's, or of all
-  /// Numbers of a member's scratch memory: for what a child sends in a tree, for its own sum.
-  std::vector<std::map<std::pair<unsigned, unsigned>, int64_t>> partOf;
+  /// Numbers of a member's scratch memory, by tree: for what its first child sends, behind which
+  /// those of the others stand, and for its own sum.
+  std::vector<std::map<unsigned, int64_t>> partOf;
   std::vector<std::map<unsigned, int64_t>> sumOf;
+  std::vector<int64_t> mostParts;
   Value parts, sums, part, credit, data, ready;
 
   // Of the member that is being written:
@@ -94,12 +96,23 @@ private:
   Value put(const TreeStep &step, Value from, Value to, Value arrived, ValueRange after,
             StringRef note);
 
-  SmallVector<unsigned> childrenOf(ArrayRef<unsigned> parent, unsigned root) const {
+  static SmallVector<unsigned> childrenOf(ArrayRef<unsigned> parent, unsigned root, unsigned m) {
     SmallVector<unsigned> found;
     for (unsigned v = 0; v < parent.size(); ++v)
       if (v != root && parent[v] == m)
         found.push_back(v);
     return found;
+  }
+  /// What a child sends to `parent` in a tree: its number there, and its place for a piece.
+  int64_t partNumber(unsigned tree, unsigned parent, unsigned child) {
+    SmallVector<unsigned> all = childrenOf(trees[tree].in, trees[tree].root, parent);
+    return partOf[parent].at(tree) + (llvm::find(all, child) - all.begin());
+  }
+  Value partPlace(unsigned tree, unsigned parent, unsigned child, Value piece) {
+    int64_t first = partOf[parent].at(tree), number = partNumber(tree, parent, child);
+    int64_t together = int64_t(childrenOf(trees[tree].in, trees[tree].root, parent).size());
+    return s.add(s.mul(s.rem(piece, plan.buffers), together),
+                 first * plan.buffers + number - first);
   }
   /// `s` on a step's lane.
   ScheduleBuilder on(int64_t number) {
@@ -109,7 +122,7 @@ private:
   }
   int64_t laneOf(Role role, const TreeStep &step) {
     // The first are for sums, the next for their credits.
-    return (2 + lanes.at({role, step.peer})) * lanesOfEdge + step.lane;
+    return (2 + lanes.at({role, step.peer})) * plan.lanes + step.lane;
   }
   Value buffer(Value window, int64_t number, Value piece) {
     return s.range(window, s.add(s.rem(piece, plan.buffers), number * plan.buffers));
@@ -148,25 +161,28 @@ TreeWriter::TreeWriter(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<Pac
     firstPiece.push_back(next);
     next += rounds;
   }
+  mostParts.assign(members.size(), 0);
   for (const std::vector<TreeStep> &of : plan.steps)
     for (const TreeStep &step : of) {
-      auto &numbers = partOf[step.member];
-      if (step.kind == Kind::ReceivePart)
-        numbers.try_emplace({step.tree, step.peer}, int64_t(numbers.size()));
-      if (step.kind == Kind::Sum && step.member != trees[step.tree].root)
+      if (step.kind != Kind::Sum)
+        continue;
+      const PackedTree &tree = trees[step.tree];
+      int64_t &parts = mostParts[step.member];
+      partOf[step.member][step.tree] = parts;
+      parts += int64_t(childrenOf(tree.in, tree.root, step.member).size());
+      if (step.member != tree.root)
         sumOf[step.member].try_emplace(step.tree, int64_t(sumOf[step.member].size()));
     }
 }
 
 SmallVector<Value> TreeWriter::write() {
-  int64_t mostParts = 0, mostSums = 0, n = members.size(), number = int64_t(trees.size());
-  for (const auto &numbers : partOf)
-    mostParts = std::max(mostParts, int64_t(numbers.size()));
+  int64_t most = *llvm::max_element(mostParts), mostSums = 0, n = members.size();
+  int64_t number = int64_t(trees.size());
   for (const auto &numbers : sumOf)
     mostSums = std::max(mostSums, int64_t(numbers.size()));
-  if (mostParts) {
-    parts = slotWindow(s, c, "parts", mostParts * plan.buffers, capacity);
-    part = s.slots(c.name + ".part", s.freeDim(mostParts), rounds);
+  if (most) {
+    parts = slotWindow(s, c, "parts", most * plan.buffers, capacity);
+    part = s.slots(c.name + ".part", s.freeDim(most), rounds);
     credit = s.slots(c.name + ".credit", s.freeDim(number), rounds);
   }
   if (mostSums)
@@ -216,7 +232,7 @@ void TreeWriter::number() {
     };
     switch (steps[i].kind) {
     case Kind::Sum:
-      for (unsigned child : childrenOf(tree.in, tree.root))
+      for (unsigned child : childrenOf(tree.in, tree.root, m))
         keep(Kind::ReceivePart, child);
       if (m != tree.root && plan.buffers < rounds)
         keep(Kind::SendPart, tree.in[m], plan.buffers);
@@ -352,7 +368,7 @@ void TreeWriter::writeStep(size_t i, Value piece) {
   switch (step.kind) {
   case Kind::ReceivePart:
     token = on(laneOf(Role::Receive, step))
-                .arrive(s.slot(part, s.constant(partOf[m].at({step.tree, step.peer}))),
+                .arrive(s.slot(part, s.constant(partNumber(step.tree, m, step.peer))),
                         s.add(piece, 1), {}, "await part");
     break;
   case Kind::Receive:
@@ -376,20 +392,22 @@ Value TreeWriter::sum(size_t i, Value piece, Value &told) {
   const TreeStep &step = steps[i];
   const PackedTree &tree = trees[step.tree];
   bool last = m == tree.root;
-  SmallVector<unsigned> below = childrenOf(tree.in, tree.root);
-  SmallVector<Value> sources{box(in, step.tree, piece)};
+  SmallVector<unsigned> below = childrenOf(tree.in, tree.root, m);
   Tokens after(have);
-  for (unsigned child : below) {
-    sources.push_back(buffer(parts, partOf[m].at({step.tree, child}), piece));
+  for (unsigned child : below)
     need(i, Kind::ReceivePart, child, after);
-  }
+  Value first = partPlace(step.tree, m, below.front(), piece);
+  SmallVector<Value> sources{below.size() == 1
+                                 ? s.range(parts, first)
+                                 : s.interval(parts, first, s.constant(int64_t(below.size()))),
+                             box(in, step.tree, piece)};
   if (last)
     llvm::append_range(after, outFree);
   else if (plan.buffers < rounds) // else what sent it has been before this run
     need(i, Kind::SendPart, tree.in[m], after, plan.buffers);
   Value dest = last ? box(out, step.tree, piece) : buffer(sums, sumOf[m].at(step.tree), piece);
   Value summed = on(step.lane).reduce(last ? c.lastStep() : c.step(), sources, dest, after, "add");
-  ScheduleBuilder tells = on(lanesOfEdge + step.lane);
+  ScheduleBuilder tells = on(plan.lanes + step.lane);
   for (unsigned child : below)
     told = tells.ready(s.slot(at(credit, child), s.constant(step.tree)), {summed, told}, "credit");
   return summed;
@@ -416,14 +434,14 @@ Value TreeWriter::send(size_t i, Value piece) {
   if (leaf)
     llvm::append_range(after, have);
   // The parent has read what was put there before.
-  bool helped = step.lane + 1 < lanesOfEdge;
+  bool helped = step.lane + 1 < plan.lanes;
   after.push_back(on(laneOf(helped ? Role::Credit : Role::Send, step))
                       .awaitReady(s.slot(credit, s.constant(step.tree)),
                                   s.sub(piece, plan.buffers - 1), {}, "await credit"));
-  int64_t place = partOf[step.peer].at({step.tree, m});
+  Value place = s.constant(partNumber(step.tree, step.peer, m));
   return put(step, leaf ? box(in, step.tree, piece) : buffer(sums, sumOf[m].at(step.tree), piece),
-             buffer(at(parts, step.peer), place, piece),
-             s.slot(at(part, step.peer), s.constant(place)), after, "put part");
+             s.range(at(parts, step.peer), partPlace(step.tree, step.peer, m, piece)),
+             s.slot(at(part, step.peer), place), after, "put part");
 }
 
 /// Lanes between two members differ in what they do besides copying. Those that do the same would
@@ -467,11 +485,11 @@ static std::map<std::pair<unsigned, unsigned>, int64_t> putsOf(ArrayRef<PackedTr
 }
 
 /// The trees, each as often that every way between two members has a put a round for each lane.
-static TreePacking withEnoughPuts(TreePacking packing) {
-  int64_t least = lanesOfEdge;
+static TreePacking withEnoughPuts(TreePacking packing, int64_t lanes) {
+  int64_t least = lanes;
   for (auto [ends, puts] : putsOf(packing.trees))
     least = std::min(least, puts);
-  int64_t times = llvm::divideCeil(lanesOfEdge, least);
+  int64_t times = llvm::divideCeil(lanes, least);
   std::vector<PackedTree> trees;
   for (const PackedTree &tree : packing.trees)
     trees.insert(trees.end(), times, tree);
@@ -484,7 +502,7 @@ static TreePacking withEnoughPuts(TreePacking packing) {
 /// the faster the shorter their puts are; but of short ones, more of those that share a link are
 /// in their starts together. What both lose is least where the puts of one link take together
 /// `window` seconds: measured on DGX-1, MI250 and a torus by simulation.
-static int64_t roundsOf(const TreePacking &packing, double bytes) {
+static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t lanes) {
   double busy = bytes * packing.secondsPerByte, longest = 0;
   double window = std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
   int64_t fewest = 0, all = 0;
@@ -499,7 +517,7 @@ static int64_t roundsOf(const TreePacking &packing, double bytes) {
   for (const auto &way : puts)
     if (secondsOf(way) >= 0.9 * longest)
       fewest = fewest ? std::min(fewest, way.second) : way.second;
-  double best = busy * double(lanesOfEdge) / (double(fewest) * window);
+  double best = busy * double(lanes) / (double(fewest) * window);
   return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / all));
 }
 
@@ -511,9 +529,13 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
   std::optional<int64_t> dim = c.flow.inCut ? c.flow.inCut : c.flow.outCut;
   double bytes = double(whole.getNumElements()) *
                  double(llvm::divideCeil(whole.getElementTypeBitWidth(), 8)) / double(all ? 1 : n);
-  TreePacking packing = withEnoughPuts(*c.trees);
-  int64_t rounds = roundsOf(packing, bytes);
   TreeCosts costs;
+  if (getenv("LANES"))
+    costs.lanes = atoi(getenv("LANES"));
+  TreePacking packing = withEnoughPuts(*c.trees, costs.lanes);
+  int64_t rounds = roundsOf(packing, bytes, costs.lanes);
+  if (getenv("RND"))
+    rounds = atoi(getenv("RND"));
   costs.pieceBytes = bytes / double(packing.shares * rounds);
   costs.handOver = stepSeconds;
   costs.slack = all ? 1 : 1.5; // more only makes the way up and down longer

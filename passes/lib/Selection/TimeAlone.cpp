@@ -10,8 +10,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SetVector.h"
 
-#include <cstdio>
-#include <cstdlib>
 using namespace mlir;
 using namespace mlir::ncclx;
 
@@ -120,17 +118,8 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
     return failure();
   TopologyCost cost(*target.topology, target.rate);
   ctran::machine::TimeOptions timeOptions;
-  timeOptions.keepOps = getenv("DUMPOPS") != nullptr;
+  timeOptions.keepOps = false;
   ctran::machine::TimeResult time = ctran::machine::simulate(**schedule, cost, timeOptions);
-  if (const char *f = getenv("DUMPOPS"); f && algorithm == Algorithm::Trees) {
-    FILE *o = fopen(f, "w");
-    for (auto &op : time.ops)
-      fprintf(o, "%ld %d %ld %d %.3f %.3f %.3f %ld %s\n", long(op.rank), int(op.lane.kind),
-              long(op.lane.index) - 65536, int(op.kind), op.start * 1e6, op.end * 1e6,
-              op.landed * 1e6, long(op.blocker),
-              (*schedule)->locations[op.location].op.c_str());
-    fclose(o);
-  }
   if (time.apart)
     return AloneTime{0, time.message};
   if (!time.ok)

@@ -530,15 +530,13 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
   double bytes = double(whole.getNumElements()) *
                  double(llvm::divideCeil(whole.getElementTypeBitWidth(), 8)) / double(all ? 1 : n);
   TreeCosts costs;
-  if (getenv("LANES"))
-    costs.lanes = atoi(getenv("LANES"));
   TreePacking packing = withEnoughPuts(*c.trees, costs.lanes);
   int64_t rounds = roundsOf(packing, bytes, costs.lanes);
-  if (getenv("RND"))
-    rounds = atoi(getenv("RND"));
   costs.pieceBytes = bytes / double(packing.shares * rounds);
   costs.handOver = stepSeconds;
-  costs.slack = all ? 1 : 1.5; // more only makes the way up and down longer
+  // By simulation. More lets what feeds a way fall behind without it standing still; sums take
+  // memory for that, and what goes up and down takes as much longer.
+  costs.slack = all ? 1 : c.flow.combines ? 2.5 : 16;
   // Of two parts, on average.
   costs.sum =
       c.flow.combines ? stepSeconds + 4 * costs.pieceBytes * s.carrier.sumSecondsPerByte : 0;

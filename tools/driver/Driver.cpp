@@ -38,6 +38,14 @@ static bool communicates(func::FuncOp function) {
       .wasInterrupted();
 }
 
+Compilation::Compilation(MLIRContext &context, SelectionTarget machine)
+    : context(context), target(machine) {
+  if (target.trees)
+    return;
+  trees = std::make_unique<topology::TreePacker>(*target.topology, target.rate);
+  target.trees = trees.get();
+}
+
 LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
   std::string problem;
   std::optional<std::string> text = readFile(path, problem);
@@ -100,7 +108,9 @@ SmallVector<HostPlan::Size> Compilation::sizesOf(ArrayRef<int64_t> values) const
 }
 
 std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
-  auto made = std::make_unique<Compilation>(context, target);
+  SelectionTarget machine = target;
+  machine.trees = nullptr; // it may live longer than this one
+  auto made = std::make_unique<Compilation>(context, machine);
   made->graphModule = graphModule->clone();
   made->functionName = functionName;
   made->numRanks = numRanks;
@@ -258,11 +268,7 @@ LogicalResult Compilation::lower() {
     buildBufferizePipeline(pm);
     if (grouped)
       pm.addPass(createGroupProducts());
-    ConvertNCCLXToCTranOptions options;
-    options.loadStore = target.loadStore;
-    options.oneKernel = oneKernel;
-    options.blocks = kernelBlocks;
-    pm.addPass(createConvertNCCLXToCTran(options));
+    pm.addPass(createLowering(target, oneKernel, kernelBlocks));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());
     if (failed(pm.run(*schedule)))

@@ -60,6 +60,7 @@ private:
   void concurrent(llvm::ArrayRef<Demand> moved);
   /// A partition of the group by a property of its ranks; empty if it has one part.
   std::vector<std::pair<std::string, std::vector<std::vector<unsigned>>>> partitions() const;
+  std::vector<int> heaviest() const;
   Rational cutOut(const std::vector<unsigned> &part, bool reversed) const;
 
   const Topology &topo;

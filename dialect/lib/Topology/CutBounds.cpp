@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 using namespace mlir::ncclx::topology;
 
@@ -116,6 +119,44 @@ Rational Bounder::cutOut(const std::vector<unsigned> &part, bool reversed) const
   return cuts.graph.maxFlow(sources, sinks, nullptr, reversed);
 }
 
+/// Of the members, joined again and again where direct links between two parts carry most, the
+/// parts that must pass most among them for what leaves them all. Each by one of its members.
+std::vector<int> Bounder::heaviest() const {
+  std::vector<int> memberAt(cuts.graph.size(), -1), part(n), best;
+  for (unsigned i = 0; i < n; ++i)
+    memberAt[cuts.member[i]] = int(i);
+  std::iota(part.begin(), part.end(), 0);
+  best = part;
+  std::vector<std::vector<double>> between(n, std::vector<double>(n, 0));
+  double all = 0, most = 0;
+  for (const FlowGraph::Arc &arc : cuts.graph.arcs)
+    if (int from = memberAt[arc.from], to = memberAt[arc.to]; from >= 0 && to >= 0) {
+      between[std::max(from, to)][std::min(from, to)] += arc.capacity.toDouble();
+      all += arc.capacity.toDouble();
+    }
+  for (int64_t parts = n; parts > 1 && all > 0; --parts) {
+    if (double(parts - 1) / all > most * (1 + 1e-9)) {
+      most = double(parts - 1) / all;
+      best = part;
+    }
+    int a = 1, b = 0;
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < i; ++j)
+        if (between[i][j] > between[a][b])
+          std::tie(a, b) = std::pair(i, j);
+    if (!(between[a][b] > 0))
+      break;
+    all -= between[a][b];
+    between[a][b] = 0;
+    for (int i = 0; i < n; ++i)
+      if (i != a && i != b)
+        between[std::max(i, b)][std::min(i, b)] +=
+            std::exchange(between[std::max(i, a)][std::min(i, a)], 0);
+    std::replace(part.begin(), part.end(), a, b);
+  }
+  return best;
+}
+
 std::vector<std::pair<std::string, std::vector<std::vector<unsigned>>>>
 Bounder::partitions() const {
   std::vector<std::pair<std::string, std::vector<std::vector<unsigned>>>> result;
@@ -133,6 +174,7 @@ Bounder::partitions() const {
     return topo.hosts[topo.rankNode(query.group[i]).host];
   };
   by("rank", [&](unsigned i) { return i; });
+  by("part", [&, part = heaviest()](unsigned i) { return part[i]; });
   by("host", [&](unsigned i) { return host(i).name; });
   by("rack",
      [&](unsigned i) { return std::tuple(host(i).dataCenter, host(i).zone, host(i).rack); });

@@ -34,6 +34,12 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   llvm_unreachable("all algorithms are handled");
 }
 
+topology::TreeFlow mlir::ncclx::treeFlowOf(CollectiveOpInterface op) {
+  if (!op.isReduction())
+    return topology::TreeFlow::spread;
+  return op.getDataflow().inCut ? topology::TreeFlow::sum : topology::TreeFlow::sumAndSpread;
+}
+
 /// Is some chunk of the result awaited by itself?
 static bool isAwaitedByChunk(CollectiveOpInterface op) {
   auto start = op->getParentOfType<StartOp>();

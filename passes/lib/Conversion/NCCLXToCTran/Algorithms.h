@@ -37,8 +37,7 @@ struct CollectiveSpec {
   SmallVector<Value> inReady; ///< the input holds its value after these
   SmallVector<Value> outFree; ///< the output may be overwritten after these
 
-  /// Trees: from each member to all, or where there is a reduction from all to each.
-  const topology::TreePacking *outward = nullptr, *inward = nullptr;
+  const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
 

@@ -1,4 +1,6 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
+#include "ByTiers.h"
+
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Selection/Selection.h"
 
@@ -43,6 +45,30 @@ static bool hasTrees(CollectiveOpInterface op, const SelectionTarget &target) {
   return target.trees->pack(group, /*inward=*/op.isReduction());
 }
 
+/// Why `algorithm`, which can carry `op`, is not tried on `target`; `byTiers`: why there are none.
+static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
+                               const SelectionTarget &target,
+                               const std::optional<std::string> &byTiers) {
+  int64_t ranks = lookupGrid(op).getNumRanks();
+  switch (algorithm) {
+  case Algorithm::Hierarchical:
+    return byTiers.value_or("");
+  case Algorithm::Trees:
+    if (!byTiers)
+      return "the machine has tiers that are all alike";
+    if (!hasTrees(op, target))
+      return target.trees ? "no trees reach every member" : "trees are not considered";
+    return "";
+  case Algorithm::Ring:
+  case Algorithm::Bruck:
+    if (!byTiers && ranks > mostOneByOne)
+      return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
+    return "";
+  default:
+    return "";
+  }
+}
+
 /// Hosts of its first group.
 static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
   std::set<int> hosts;
@@ -57,12 +83,16 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
   choice.bytes = bytes.value_or(op.getPayloadBytes());
   std::optional<Algorithm> fastest;
   double best = 0;
+  std::optional<std::string> byTiers = whyNot(op, Algorithm::Hierarchical, axes);
+  if (!byTiers)
+    byTiers = whyNotByTiers(op, target);
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
     if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
       candidate.refused = *why;
-    } else if (candidate.algorithm == Algorithm::Trees && !hasTrees(op, target)) {
-      candidate.refused = target.trees ? "no trees reach every member" : "trees are not considered";
+    } else if (std::string why = whyNotTried(op, candidate.algorithm, target, byTiers);
+               !why.empty()) {
+      candidate.refused = why;
     } else {
       FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes);
       if (failed(time))

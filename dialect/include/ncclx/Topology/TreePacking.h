@@ -2,7 +2,7 @@
 #ifndef NCCLX_TOPOLOGY_TREEPACKING_H
 #define NCCLX_TOPOLOGY_TREEPACKING_H
 
-#include "ncclx/Topology/Resources.h"
+#include "ncclx/Topology/Tiers.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <map>
 #include <memory>
@@ -50,10 +50,14 @@ public:
   /// Seconds that a sum takes for each byte that it reads or writes, on the slowest rank; 0 where
   /// copies stand still meanwhile.
   double sumSecondsPerByte() const { return sums; }
+  /// Of all its ranks.
+  const Tiers &tiers();
   /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);
 
 private:
+  const Topology &topology;
+  std::optional<Tiers> theTiers;
   unsigned ranks, lanes = 1;
   double sums = 0;
   ResourceModel resources;

@@ -31,7 +31,9 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
     Option<"oneKernel", "one-kernel", "bool", "false",
            "All ops are those of one kernel's sm lane, and eager collectives send packets">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
-           "Topology file into which `trees` are packed; without it, the module's ncclx.topology">
+           "Topology file into which `trees` are packed, and whose tiers `hierarchical` follows; without it, the module's ncclx.topology">,
+    Option<"cutByTiers", "cut-by-tiers", "bool", "false",
+           "Axes are cut where the topology's tiers begin (as they are where a collective is hierarchical)">
   ];
   let dependentDialects = ["::mlir::ctran::CTranDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

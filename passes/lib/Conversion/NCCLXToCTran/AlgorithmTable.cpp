@@ -26,6 +26,7 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   case Algorithm::Binomial:
     return ReductionOrder::Tree;
   case Algorithm::Trees:
+  case Algorithm::Hierarchical:
     return ReductionOrder::Any;
   }
   llvm_unreachable("all algorithms are handled");
@@ -101,6 +102,10 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
           .str();
     return std::nullopt;
   }
+  case Algorithm::Hierarchical:
+    if (flow.route != Route::All || flow.isCounted())
+      return llvm::formatv("there is no hierarchy for {0}", op->getName().stripDialect()).str();
+    return std::nullopt;
   case Algorithm::Binomial:
     if (!rooted)
       return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();

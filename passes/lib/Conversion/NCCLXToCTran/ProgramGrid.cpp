@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
@@ -187,4 +188,45 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
   if (axes.empty())
     axes.push_back(0);
   return axes;
+}
+
+void ProgramGrid::cutBy(const topology::Tiers &tiers) {
+  SmallVector<Axis> cut;
+  for (Axis axis : list) {
+    std::string name = axis.name;
+    for (const topology::Tier &tier : tiers.list)
+      if (tier.stride > axis.stride && tier.stride < axis.stride * axis.size &&
+          tier.stride % axis.stride == 0 && axis.stride * axis.size % tier.stride == 0) {
+        cut.push_back(
+            {name + " by " + tier.name, axis.stride * axis.size / tier.stride, tier.stride});
+        axis.size = tier.stride / axis.stride;
+      }
+    cut.push_back(axis);
+  }
+  list = std::move(cut);
+}
+
+std::optional<std::string> ProgramGrid::axesByTier(Operation *op, const topology::Tiers &tiers,
+                                                   SmallVectorImpl<OfTier> &result) const {
+  if (tiers.list.size() < 2)
+    return "the machine has no tiers: " + tiers.why;
+  for (unsigned number : axesOf(op)) {
+    const Axis &axis = list[number];
+    auto tier = llvm::find_if(tiers.list, [&](const topology::Tier &t) {
+      return axis.stride >= t.stride && axis.stride * axis.size <= t.stride * t.size;
+    });
+    if (tier == tiers.list.end())
+      return llvm::formatv("axis '{0}' of {1} ranks, {2} apart, is not cut by blocks of the tiers",
+                           axis.name, axis.size, axis.stride)
+          .str();
+    if (result.empty() || result.back().tier < &*tier)
+      result.push_back({&*tier, {}});
+    else if (result.back().tier != &*tier)
+      return llvm::formatv("its groups list {0}s before {1}s", result.back().tier->name, tier->name)
+          .str();
+    result.back().axes.push_back(number);
+  }
+  if (result.size() < 2)
+    return std::string("its groups lie on one tier");
+  return std::nullopt;
 }

@@ -1,0 +1,174 @@
+//===- Levels.cpp - Steps along the tiers of a machine -------------------------------------===//
+#include "Levels.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::ctran;
+
+Levels::Levels(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierOfGroup> tiers,
+               StringRef suffix, int64_t &firstLane)
+    : s(s), c(c), name((c.name + suffix).str()) {
+  for (const TierOfGroup &tier : tiers) {
+    Level level;
+    level.axes = tier.axes;
+    for (unsigned axis : tier.axes)
+      level.size *= s.size(axis);
+    // Two, so that a link is busy while the next copy is started.
+    level.lanes = std::clamp<int64_t>(level.size - 1, 1, std::max<int64_t>(2, s.carrier.lanes / 2));
+    level.firstLane = firstLane;
+    firstLane += level.lanes + 3;
+    list.push_back(std::move(level));
+  }
+}
+
+int64_t Levels::members(size_t first, size_t last) const {
+  int64_t n = 1;
+  for (size_t t = first; t < last; ++t)
+    n *= list[t].size;
+  return n;
+}
+
+void Levels::step(Point &point, unsigned axis, Value by, bool back) {
+  auto known = point.find(axis);
+  Value from = known == point.end() ? s.own(axis) : known->second;
+  point[axis] = s.shift(from, back ? s.sub(s.constant(0), by) : by);
+}
+
+void Levels::move(Point &point, size_t t, Value distance, bool back) {
+  int64_t below = 1;
+  for (unsigned axis : llvm::reverse(list[t].axes)) {
+    Value by = s.div(distance, below);
+    below *= s.size(axis);
+    step(point, axis, below == list[t].size ? by : s.rem(by, s.size(axis)), back);
+  }
+}
+
+void Levels::moveOuter(Point &point, size_t t, Value number, bool back) {
+  int64_t below = 1, all = members(0, t);
+  for (size_t level = t; level-- > 0;) {
+    Value by = s.div(number, below);
+    below *= list[level].size;
+    move(point, level, below == all ? by : s.rem(by, list[level].size), back);
+  }
+}
+
+Point Levels::peer(size_t t, Value distance, bool back) {
+  Point point;
+  move(point, t, distance, back);
+  return point;
+}
+
+Value Levels::slots(size_t t, StringRef what, int64_t perRun, int64_t of) {
+  SmallVector<DimAttr> dims;
+  if (of > 1)
+    dims.push_back(s.freeDim(of));
+  dims.push_back(s.freeDim(list[t].size - 1));
+  return s.slots((name + "." + what + std::to_string(t)).str(), dims, perRun);
+}
+
+Value Levels::tellAll(size_t t, Value slots, ValueRange after) {
+  return onLane(t, list[t].lanes, [&] {
+    return s.loop(1, list[t].size, after.front(), [&](Value distance, Value) {
+      Value at = s.at(slots, peer(t, distance, /*back=*/true));
+      return s.signal(s.slot(at, s.sub(distance, 1)), after, s.controlLane(), "ready");
+    });
+  });
+}
+
+Value Levels::granted(size_t t, Value slots, Value times) {
+  return onLane(t, list[t].lanes + 1,
+                [&] { return s.awaitReady(s.slot(slots), times, {}, "await ready"); });
+}
+
+Value Levels::arrived(size_t t, Value slot, Value puts, StringRef note) {
+  return onLane(t, list[t].lanes + 2, [&] { return s.arrive(slot, puts, {}, note); });
+}
+
+Value Levels::sum(size_t t, const Combination &how, ValueRange sources, Value dest,
+                  ValueRange after) {
+  return onLane(t, 0, [&] { return s.reduce(how, sources, dest, after, "add"); });
+}
+
+Value Levels::join(ValueRange tokens) {
+  Tokens all = joined({}, tokens);
+  if (all.size() == 1)
+    return all.front();
+  return FlushOp::create(s.builder, s.loc, all.front().getType(), all, LaneKind::Host,
+                         s.constant(s.carrier.lane(list.front().firstLane)), s.of,
+                         s.builder.getStringAttr("joined"));
+}
+
+void Levels::forPeers(size_t t, Tokens &tokens, size_t first,
+                      llvm::function_ref<Value(Value distance)> body) {
+  const Level &level = list[t];
+  for (int64_t lane = 0; lane < level.lanes; ++lane)
+    tokens[first + lane] = onLane(t, lane, [&] {
+      int64_t count = llvm::divideCeil(level.size - 1 - lane, level.lanes);
+      return s.loop(0, count, tokens[first + lane], [&](Value round, Value) {
+        return body(s.add(s.mul(round, level.lanes), 1 + lane));
+      });
+    });
+}
+
+Tokens Levels::loop(int64_t lower, int64_t upper, Tokens tokens,
+                    llvm::function_ref<void(Value, Tokens &)> body) {
+  if (lower >= upper)
+    return tokens;
+  if (upper - lower == 1) {
+    body(s.constant(lower), tokens);
+    return tokens;
+  }
+  auto loop = scf::ForOp::create(s.builder, s.loc, s.constant(lower), s.constant(upper),
+                                 s.constant(1), tokens);
+  OpBuilder::InsertionGuard guard(s.builder);
+  s.builder.setInsertionPointToStart(loop.getBody());
+  Tokens inside(loop.getRegionIterArgs());
+  body(loop.getInductionVar(), inside);
+  scf::YieldOp::create(s.builder, s.loc, inside);
+  return Tokens(loop.getResults());
+}
+
+// The busiest tier, bytes or starts, and one chunk's way through all of them.
+int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<double> bytes,
+                         ArrayRef<int64_t> puts, int64_t lanes, int64_t most) {
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t chunks = 1; chunks <= most; chunks *= 2) {
+    double busiest = 0, through = 0;
+    for (size_t t = 0; t < tiers.size(); ++t) {
+      double moved = bytes[t] / tiers[t].bytesPerSecond;
+      double starts = double(puts[t]) * stepSeconds / double(std::max<int64_t>(1, lanes));
+      busiest = std::max({busiest, moved, starts * double(chunks)});
+      through += std::max(moved / double(chunks), starts) + tiers[t].latency;
+    }
+    if (chunks == 1 || busiest + through < least) {
+      best = chunks;
+      least = busiest + through;
+    }
+  }
+  return best;
+}
+
+SmallVector<std::pair<int64_t, int64_t>> ctran::streams(ArrayRef<int64_t> sizes, int64_t first,
+                                                        int64_t last) {
+  int64_t middle = first + (last - first) / 2;
+  if (middle == first || !llvm::is_contained(sizes, 2))
+    return {{first, last}};
+  return {{first, middle}, {middle, last}};
+}
+
+// Of a part b that each of n = sizes[0] groups of g = sizes[1] has: straight, all of it enters each
+// rank across the outer tier, else a g-th; what came to one member goes to g - 1 others inside.
+// (n-1)(g - f(g-1)) / outer = (g-1)(1 + f(n-1)) / inner for the share f that goes through both.
+int64_t ctran::straightChunks(ArrayRef<TierOfGroup> tiers, ArrayRef<int64_t> sizes,
+                              int64_t chunks) {
+  if (tiers.size() != 2)
+    return 0;
+  double outer = 1 / tiers[0].bytesPerSecond, inner = 1 / tiers[1].bytesPerSecond;
+  double n = double(sizes[0] - 1), g = double(sizes[1] - 1);
+  double share = (n * (g + 1) * outer - g * inner) / (n * g * (outer + inner));
+  return std::clamp<int64_t>(std::llround((1 - share) * double(chunks)), 0, chunks - 1);
+}

@@ -2,6 +2,7 @@
 #include "ByTiers.h"
 
 #include "ncclx/Analysis/TierCost.h"
+#include "ncclx/CTran/Access.h"
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/Sizes.h"
@@ -11,6 +12,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Format.h"
+#include "ncclx/Machine/Trace.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -116,13 +119,14 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   if (failed(schedule))
     return failure();
   ctran::machine::TimeOptions timeOptions;
-  timeOptions.keepOps = false;
+  timeOptions.keepOps = getenv("DUMPT");
   ctran::machine::TimeResult time;
   if (byOne && ctran::isSymmetric(program))
     time = ctran::machine::simulate(**schedule, TierCost(target.trees->tiers()), timeOptions);
   else
     time = ctran::machine::simulate(**schedule, TopologyCost(*target.topology, target.rate),
                                     timeOptions);
+  if (getenv("DUMPT") && byOne && algorithm==Algorithm::Hierarchical) for (auto &o : time.ops) if (o.rank==0) llvm::errs() << llvm::format("%10.2f %10.2f ", o.start*1e6,o.end*1e6) << ctran::machine::toString(o.lane) << " " << int(o.kind) << " " << (*schedule)->locations[o.location].op << "\n";
   if (time.apart)
     return AloneTime{0, time.message};
   if (!time.ok)

@@ -22,20 +22,21 @@ namespace {
 
 class AllReduce {
 public:
-  AllReduce(ScheduleBuilder &s, const CollectiveSpec &c, int64_t chunks, Value in, Value out,
-            Value start)
-      : s(s), c(c), chunks(chunks), in(in), out(out), start(start) {}
+  AllReduce(ScheduleBuilder &s, const CollectiveSpec &c, int64_t chunks, double chunkBytes,
+            Value in, Value out, Value start)
+      : s(s), c(c), chunks(chunks), chunkBytes(chunkBytes), in(in), out(out), start(start),
+        nextLane(Levels::firstFree(c.tiers.size())) {}
 
   /// The chunks [first, last), along `tiers`; one token for all.
   Value emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix);
-
-  int64_t nextLane = 1;
 
 private:
   ScheduleBuilder &s;
   const CollectiveSpec &c;
   int64_t chunks;
+  double chunkBytes;
   Value in, out, start;
+  int64_t nextLane;
 
   /// Of a chunk what stands for `point` on the levels from `t` inwards.
   Value box(const Levels &levels, Value view, Value chunk, size_t t, const Point &point = {}) {
@@ -47,8 +48,13 @@ private:
 };
 
 Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix) {
-  Levels down(s, c, tiers, (suffix + ".rs").str(), nextLane);
-  Levels up(s, c, tiers, (suffix + ".ag").str(), nextLane);
+  SmallVector<double> bytes(tiers.size());
+  double left = chunkBytes;
+  for (size_t t = tiers.size(); t-- > 0;)
+    for (unsigned axis : tiers[t].axes)
+      bytes[t] = left /= double(s.size(axis));
+  Levels down(s, c, tiers, bytes, (suffix + ".rs").str(), nextLane);
+  Levels up(s, c, tiers, bytes, (suffix + ".ag").str(), nextLane);
   size_t count = down.count();
   int64_t mine = last - first, room = std::min(mine, kRoom), granule = flatGranule(c.inType);
   int64_t units = int64_t(llvm::divideCeil(c.inType.getNumElements(), granule));
@@ -67,7 +73,7 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
     sumsReady.push_back(up.slots(t, "ready", mine));
     sumsHere.push_back(up.slots(t, "data", mine));
     // Nobody but this collective touches the scratch: it is free when a run starts.
-    done.push_back(down.tellAll(t, partsReady[t], s.program.getEntry()));
+    done.push_back(down.tellFirst(t, partsReady[t], s.program.getEntry()));
   }
 
   // By level: the lanes of puts and what has been told, down and up.
@@ -137,21 +143,21 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
   CollectiveSpec c = given;
   int64_t granule = flatGranule(c.inType), members = c.groupSize(s);
   int64_t units = int64_t(llvm::divideCeil(c.inType.getNumElements(), granule));
-  double left = double(c.inType.getNumElements()) *
-                double(llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8));
-  SmallVector<double> bytes(c.tiers.size());
-  SmallVector<int64_t> puts(c.tiers.size()), sizes(c.tiers.size(), 1);
-  TierOfGroup straight;
+  double bytes = double(c.inType.getNumElements()) *
+                 double(llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8));
+  SmallVector<TierLoad> loads(c.tiers.size());
+  SmallVector<int64_t> sizes(c.tiers.size(), 1);
+  TierOfGroup straight = c.tiers.front();
+  straight.axes.clear();
+  double left = bytes;
   for (size_t t = c.tiers.size(); t-- > 0;) {
     for (unsigned axis : c.tiers[t].axes)
       sizes[t] *= s.size(axis);
     llvm::append_range(straight.axes, c.tiers[t].axes);
-    bytes[t] = 2 * left * double(sizes[t] - 1) / double(sizes[t]);
-    left /= double(sizes[t]);
-    puts[t] = 2 * (sizes[t] - 1);
+    loads[t] = {left /= double(sizes[t]), sizes[t] - 1, 2};
   }
-  int64_t chunks = chunksFor(c.tiers, bytes, puts, s.carrier.lanes,
-                             std::clamp<int64_t>(units / members, 1, 128));
+  int64_t chunks =
+      chunksFor(c.tiers, loads, s.carrier.lanes, std::clamp<int64_t>(units / members, 1, 128));
   int64_t past = straightChunks(c.tiers, sizes, chunks);
 
   SmallVector<DimAttr> dims{s.freeDim(chunks, granule)};
@@ -168,11 +174,11 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
     c.combination.scale = std::nullopt;
     c.outFree = joined(c.outFree, start);
   }
-  AllReduce all(s, c, chunks, in, out, start);
+  AllReduce all(s, c, chunks, bytes / double(chunks), in, out, start);
   SmallVector<Value> done;
   if (past > 0)
     done.push_back(all.emit(straight, 0, past, ".past"));
-  for (auto [first, last] : streams(sizes, past, chunks))
+  for (auto [first, last] : streams(past, chunks))
     done.push_back(all.emit(c.tiers, first, last, "." + std::to_string(first)));
   InFlight flight;
   flight.inFree = done;

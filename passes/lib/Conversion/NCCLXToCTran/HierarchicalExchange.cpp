@@ -22,10 +22,10 @@ namespace {
 /// The parts of a collective: who has them, and their chunks.
 struct Parts {
   int64_t chunks = 1, past = 0;
-  int64_t capacity = 1;       ///< elements of the largest chunk
-  bool even = true;           ///< else there is one chunk, and no dimension for it
-  TierOfGroup straight;       ///< all tiers as one
-  SmallVector<int64_t> sizes; ///< of the tiers
+  int64_t capacity = 1; ///< elements of the largest chunk
+  double bytes = 0;     ///< of a chunk
+  bool even = true;     ///< else there is one chunk, and no dimension for it
+  TierOfGroup straight; ///< all tiers as one
 
   Parts(ScheduleBuilder &s, const CollectiveSpec &c);
 
@@ -47,24 +47,25 @@ Parts::Parts(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t row = rows ? std::max<int64_t>(1, type.getNumElements() / rows) : 1;
   double part = double(type.getNumElements()) / double(members) *
                 double(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
-  SmallVector<double> bytes(c.tiers.size());
-  SmallVector<int64_t> puts(c.tiers.size());
-  sizes.assign(c.tiers.size(), 1);
-  int64_t outer = 1, most = 32768; // puts of a rank: what is simulated and proved in a second
+  SmallVector<TierLoad> loads(c.tiers.size());
+  SmallVector<int64_t> sizes(c.tiers.size(), 1);
+  straight = c.tiers.front();
+  straight.axes.clear();
+  int64_t outer = 1, most = 64, puts = 32768; // of a rank: what is simulated and proved in a second
   for (size_t t = 0; t < c.tiers.size(); ++t) {
     for (unsigned axis : c.tiers[t].axes)
       sizes[t] *= s.size(axis);
     llvm::append_range(straight.axes, c.tiers[t].axes);
-    puts[t] = outer * (sizes[t] - 1);
-    bytes[t] = part * double(puts[t]);
+    loads[t] = {part, sizes[t] - 1, outer};
+    most = std::clamp<int64_t>(puts / (outer * (sizes[t] - 1)), 1, most);
     outer *= sizes[t];
-    most = std::min(most, std::max<int64_t>(1, 32768 / puts[t]));
   }
   if (even) {
-    chunks = chunksFor(c.tiers, bytes, puts, s.carrier.lanes,
-                       std::clamp<int64_t>(rows / members, 1, std::min<int64_t>(most, 64)));
+    chunks =
+        chunksFor(c.tiers, loads, s.carrier.lanes, std::clamp<int64_t>(rows / members, 1, most));
     past = straightChunks(c.tiers, sizes, chunks);
   }
+  bytes = part / double(chunks);
   capacity = std::max<int64_t>(
       1, int64_t(llvm::divideCeil(llvm::divideCeil(rows, members), chunks)) * row);
 }
@@ -90,7 +91,9 @@ Value Parts::own(ScheduleBuilder &s, const CollectiveSpec &c, Value window) cons
 Value gather(ScheduleBuilder &s, const CollectiveSpec &c, const Parts &parts,
              ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix,
              int64_t &nextLane, Value in, Value out, Value have) {
-  Levels levels(s, c, tiers, suffix, nextLane);
+  SmallVector<double> bytes(tiers.size(), parts.bytes);
+  // The own part goes on lanes of its own: what has to come first would keep it.
+  Levels levels(s, c, tiers, bytes, suffix, nextLane), owns(s, c, tiers, bytes, suffix, nextLane);
   size_t count = levels.count();
   int64_t mine = last - first;
   Tokens done;
@@ -101,10 +104,10 @@ Value gather(ScheduleBuilder &s, const CollectiveSpec &c, const Parts &parts,
     Value ready = levels.slots(t, "ready", 1);
     // By whose part it is, on the outer levels, and the distance of the peer that sends it.
     data.push_back(levels.slots(t, "data", mine, levels.members(0, t)));
-    done.push_back(levels.tellAll(t, ready, c.outFree));
+    done.push_back(levels.tellFirst(t, ready, c.outFree));
     granted.push_back(levels.granted(t, ready, s.constant(1)));
     at.push_back(lanes);
-    lanes += size_t(levels.list[t].lanes);
+    lanes += size_t(levels.list[t].lanes) * (t > 0 ? 2 : 1);
   }
   auto slot = [&](size_t t, Value slots, Value outer, Value distance) {
     SmallVector<Value> path;
@@ -119,7 +122,9 @@ Value gather(ScheduleBuilder &s, const CollectiveSpec &c, const Parts &parts,
     auto send = [&](size_t t, Value number, Point owner, bool isOwn, Value after, Tokens &tokens) {
       SmallVector<Value> path = pointOf(s, c.axes, owner);
       Value source = isOwn && in ? s.range(in, chunk) : parts.range(s, out, path, chunk);
-      levels.forPeers(t, tokens, at[t], [&](Value distance) {
+      bool apart = isOwn && t > 0;
+      Levels &on = apart ? owns : levels;
+      on.forPeers(t, tokens, at[t] + (apart ? levels.list[t].lanes : 0), [&](Value distance) {
         Point to = levels.peer(t, distance);
         return s.put(source, parts.range(s, s.at(out, to), path, chunk),
                      slot(t, s.at(data[t], to), number, distance), {after, granted[t]}, "put");
@@ -132,7 +137,7 @@ Value gather(ScheduleBuilder &s, const CollectiveSpec &c, const Parts &parts,
         int64_t peers = levels.list[u].size - 1, outer = levels.members(0, u);
         tokens = levels.loop(0, outer * peers, tokens, [&](Value which, Tokens &tokens) {
           Value distance = s.add(s.rem(which, peers), 1), number = s.div(which, peers);
-          Value here = levels.arrived(t, slot(u, data[u], number, distance), s.add(i, 1), "await");
+          Value here = levels.arrived(u, slot(u, data[u], number, distance), s.add(i, 1), "await");
           Point owner;
           if (outer > 1)
             levels.moveOuter(owner, u, number, /*back=*/true);
@@ -159,11 +164,12 @@ InFlight allGather(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value kept = s.copy(mine, s.range(out, own), Value(), joined(start, c.outFree), s.controlLane(),
                       "keep own");
   Value have = in ? start : kept;
-  int64_t lane = 1;
+  int64_t lane = Levels::firstFree(c.tiers.size());
   SmallVector<Value> done{kept};
-  for (auto [first, last] : streams(parts.sizes, parts.past, parts.chunks))
+  // The second stream starts later, so that they do not start their copies at the same time.
+  for (auto [first, last] : streams(parts.past, parts.chunks))
     done.push_back(gather(s, c, parts, c.tiers, first, last, "." + std::to_string(first), lane, in,
-                          out, have));
+                          out, first > parts.past ? kept : have));
   if (parts.past > 0)
     done.push_back(
         gather(s, c, parts, parts.straight, 0, parts.past, ".past", lane, in, out, have));
@@ -181,8 +187,10 @@ public:
   ReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, const Parts &parts,
                 ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix,
                 int64_t &nextLane, Value in, Value out, Value have)
-      : s(s), c(c), parts(parts), levels(s, c, tiers, suffix, nextLane), first(first),
-        mine(last - first), room(std::min(mine, kRoom)), in(in), out(out), have(have) {}
+      : s(s), c(c), parts(parts),
+        levels(s, c, tiers, SmallVector<double>(tiers.size(), parts.bytes), suffix, nextLane),
+        first(first), mine(last - first), room(std::min(mine, kRoom)), in(in), out(out),
+        have(have) {}
 
   Value emit();
 
@@ -235,15 +243,18 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
     // The lanes in turn, in one loop: a piece is put when it is summed.
     auto step = [&](Value distance, int64_t lane, Tokens &tokens) {
       Piece piece = produce(t + 1, further(distance), tokens);
-      tokens[at[t] + lane] = levels.onLane(t, lane, [&] { return put(distance, piece); });
+      return levels.onLane(t, lane, [&] { return put(distance, piece); });
     };
     int64_t rounds = (level.size - 1) / level.lanes;
     tokens = levels.loop(0, rounds, tokens, [&](Value round, Tokens &tokens) {
       for (int64_t lane = 0; lane < level.lanes; ++lane)
-        step(s.add(s.mul(round, level.lanes), 1 + lane), lane, tokens);
+        tokens[at[t] + lane] = step(s.add(s.mul(round, level.lanes), 1 + lane), lane, tokens);
     });
-    for (int64_t distance = rounds * level.lanes + 1; distance < level.size; ++distance)
-      step(s.constant(distance), (distance - 1) % level.lanes, tokens);
+    for (int64_t distance = rounds * level.lanes + 1; distance < level.size; ++distance) {
+      int64_t lane = (distance - 1) % level.lanes;
+      Value last = step(s.constant(distance), lane, tokens);
+      tokens[at[t] + lane] = levels.join({tokens[at[t] + lane], last});
+    }
   }
   Piece own = produce(t + 1, further(s.constant(0)), tokens);
   Value arrived = outer > 1 ? s.slot(data[t], number) : s.slot(data[t]);
@@ -260,9 +271,6 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
   else
     sum.box = s.range(sums[t], {i, number});
   sum.ready = levels.sum(t, t == 0 ? c.lastStep() : c.step(), {own.box, others}, sum.box, after);
-  // All sums of a level stand on one lane: the last tells for all.
-  if (mine > room)
-    tokens[at[t] + level.lanes] = sum.ready;
   return sum;
 }
 
@@ -287,7 +295,7 @@ Value ReduceScatter::emit() {
     sums.push_back(t == 0 ? Value() : window("sums", t, {mine, levels.members(0, t)}));
     ready.push_back(levels.slots(t, "ready", mine > room ? mine + 1 : 1));
     data.push_back(levels.slots(t, "data", mine, levels.members(0, t)));
-    done.push_back(levels.tellAll(t, ready[t], s.program.getEntry()));
+    done.push_back(levels.tellFirst(t, ready[t], s.program.getEntry()));
     at.push_back(lanes);
     lanes += size_t(level.lanes) + 1;
   }
@@ -304,7 +312,9 @@ Value ReduceScatter::emit() {
     Piece sum = produce(0, s.constant(0), tokens);
     for (size_t t = 0; t < count; ++t) {
       Value &told = tokens[at[t] + levels.list[t].lanes];
-      told = mine > room ? levels.tellAll(t, ready[t], t == 0 ? sum.ready : told) : sum.ready;
+      // After the last sums of all levels, each of which stand on one lane.
+      SmallVector<Value> summed{told, sum.ready};
+      told = mine > room ? levels.tellAll(t, ready[t], summed) : levels.join(summed);
     }
   });
   llvm::append_range(done, ends);
@@ -325,7 +335,7 @@ InFlight reduceScatter(ScheduleBuilder &s, const CollectiveSpec &given) {
     in = moved;
     c.combination.scale = std::nullopt;
   }
-  int64_t lane = 1;
+  int64_t lane = Levels::firstFree(c.tiers.size());
   SmallVector<Value> done;
   auto emit = [&](ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix) {
     done.push_back(
@@ -333,7 +343,7 @@ InFlight reduceScatter(ScheduleBuilder &s, const CollectiveSpec &given) {
   };
   if (parts.past > 0)
     emit(parts.straight, 0, parts.past, ".past");
-  for (auto [first, last] : streams(parts.sizes, parts.past, parts.chunks))
+  for (auto [first, last] : streams(parts.past, parts.chunks))
     emit(c.tiers, first, last, "." + std::to_string(first));
   InFlight flight;
   flight.inFree = done;
@@ -350,8 +360,10 @@ InFlight allToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   TierOfGroup outer = c.tiers.front();
   for (const TierOfGroup &tier : ArrayRef(c.tiers).drop_front().drop_back())
     llvm::append_range(outer.axes, tier.axes);
-  int64_t lane = 1;
-  Levels levels(s, c, {outer, c.tiers.back()}, "", lane);
+  int64_t lane = Levels::firstFree(c.tiers.size());
+  double bytes = double(c.inType.getNumElements()) / double(c.groupSize(s)) *
+                 double(llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8));
+  Levels levels(s, c, {outer, c.tiers.back()}, {bytes, bytes}, "", lane);
   int64_t hosts = levels.list[0].size, inside = levels.list[1].size;
   Views v = makeViews(s, c);
   SmallVector<Value> own = ownPoint(s, c.axes);
@@ -370,7 +382,7 @@ InFlight allToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   SmallVector<Value> granted;
   for (size_t t = 0; t < 2; ++t) {
     Value ready = levels.slots(t, "ready", 1);
-    done.push_back(levels.tellAll(t, ready, c.outFree));
+    done.push_back(levels.tellFirst(t, ready, c.outFree));
     granted.push_back(levels.granted(t, ready, s.constant(1)));
   }
   auto block = [&](Value view, const Point &point) {
@@ -404,22 +416,24 @@ InFlight allToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
                    "put across");
     });
   };
-  Tokens rails(rail.lanes, start);
+  Tokens rails(rail.lanes + 1, start); // the last is of the own block
   rails = levels.loop(1, hosts, rails, [&](Value host, Tokens &tokens) {
     Point to = levels.peer(0, host);
-    tokens[0] = home(host, s.constant(0), block(v.in, to), start, 0);
-    auto relay = [&](Value from, int64_t lane, Tokens &tokens) {
+    tokens.back() = home(host, s.constant(0), block(v.in, to), start, 0);
+    auto relay = [&](Value from, int64_t lane) {
       Value slot = s.sub(from, 1);
       Value here = levels.arrived(1, s.slot(within, {host, slot}), s.constant(1), "await inside");
-      tokens[lane] = home(host, from, s.range(parts, {s.sub(host, 1), slot}), here, lane);
+      return home(host, from, s.range(parts, {s.sub(host, 1), slot}), here, lane);
     };
     int64_t rounds = (inside - 1) / rail.lanes;
     tokens = levels.loop(0, rounds, tokens, [&](Value round, Tokens &tokens) {
       for (int64_t lane = 0; lane < rail.lanes; ++lane)
-        relay(s.add(s.mul(round, rail.lanes), 1 + lane), (lane + 1) % rail.lanes, tokens);
+        tokens[lane] = relay(s.add(s.mul(round, rail.lanes), 1 + lane), lane);
     });
-    for (int64_t from = rounds * rail.lanes + 1; from < inside; ++from)
-      relay(s.constant(from), from % rail.lanes, tokens);
+    for (int64_t from = rounds * rail.lanes + 1; from < inside; ++from) {
+      int64_t lane = (from - 1) % rail.lanes;
+      tokens[lane] = levels.join({tokens[lane], relay(s.constant(from), lane)});
+    }
   });
   done.push_back(s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
                         s.controlLane(), "keep own"));

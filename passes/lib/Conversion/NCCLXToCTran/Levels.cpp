@@ -9,15 +9,15 @@ using namespace mlir;
 using namespace mlir::ctran;
 
 Levels::Levels(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierOfGroup> tiers,
-               StringRef suffix, int64_t &firstLane)
+               ArrayRef<double> bytes, StringRef suffix, int64_t &firstLane)
     : s(s), c(c), name((c.name + suffix).str()) {
   for (const TierOfGroup &tier : tiers) {
     Level level;
     level.axes = tier.axes;
     for (unsigned axis : tier.axes)
       level.size *= s.size(axis);
-    // Two, so that a link is busy while the next copy is started.
-    level.lanes = std::clamp<int64_t>(level.size - 1, 1, std::max<int64_t>(2, s.carrier.lanes / 2));
+    level.lanes = lanesFor(tier, bytes[list.size()], level.size - 1,
+                           list.size() + 1 == tiers.size(), s.carrier.lanes);
     level.firstLane = firstLane;
     firstLane += level.lanes + 3;
     list.push_back(std::move(level));
@@ -69,13 +69,19 @@ Value Levels::slots(size_t t, StringRef what, int64_t perRun, int64_t of) {
   return s.slots((name + "." + what + std::to_string(t)).str(), dims, perRun);
 }
 
-Value Levels::tellAll(size_t t, Value slots, ValueRange after) {
-  return onLane(t, list[t].lanes, [&] {
-    return s.loop(1, list[t].size, after.front(), [&](Value distance, Value) {
-      Value at = s.at(slots, peer(t, distance, /*back=*/true));
-      return s.signal(s.slot(at, s.sub(distance, 1)), after, s.controlLane(), "ready");
-    });
+Value Levels::tell(size_t t, Value slots, ValueRange after) {
+  return s.loop(1, list[t].size, after.front(), [&](Value distance, Value) {
+    Value at = s.at(slots, peer(t, distance, /*back=*/true));
+    return s.signal(s.slot(at, s.sub(distance, 1)), after, s.controlLane(), "ready");
   });
+}
+
+Value Levels::tellAll(size_t t, Value slots, ValueRange after) {
+  return onLane(t, list[t].lanes, [&] { return tell(t, slots, after); });
+}
+
+Value Levels::tellFirst(size_t t, Value slots, ValueRange after) {
+  return s.onLane(1 + int64_t(t), [&] { return tell(t, slots, after); });
 }
 
 Value Levels::granted(size_t t, Value slots, Value times) {
@@ -117,10 +123,6 @@ Tokens Levels::loop(int64_t lower, int64_t upper, Tokens tokens,
                     llvm::function_ref<void(Value, Tokens &)> body) {
   if (lower >= upper)
     return tokens;
-  if (upper - lower == 1) {
-    body(s.constant(lower), tokens);
-    return tokens;
-  }
   auto loop = scf::ForOp::create(s.builder, s.loc, s.constant(lower), s.constant(upper),
                                  s.constant(1), tokens);
   OpBuilder::InsertionGuard guard(s.builder);
@@ -131,18 +133,32 @@ Tokens Levels::loop(int64_t lower, int64_t upper, Tokens tokens,
   return Tokens(loop.getResults());
 }
 
-// The busiest tier, bytes or starts, and one chunk's way through all of them.
-int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<double> bytes,
-                         ArrayRef<int64_t> puts, int64_t lanes, int64_t most) {
+int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool innermost,
+                        int64_t most) {
+  double start = stepSeconds + tier.latency, moves = bytes / tier.bytesPerSecond;
+  int64_t needed = most;
+  if (!innermost && start < moves * double(most))
+    needed = int64_t(llvm::divideCeil(1 + int64_t(std::ceil(start / moves)), 2));
+  return std::clamp<int64_t>(needed, 1, std::max<int64_t>(1, std::min(peers, most)));
+}
+
+// The busiest tier, by bytes or by starts, and one chunk's way through all of them.
+int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
+                         int64_t most) {
   int64_t best = 1;
   double least = 0;
   for (int64_t chunks = 1; chunks <= most; chunks *= 2) {
     double busiest = 0, through = 0;
-    for (size_t t = 0; t < tiers.size(); ++t) {
-      double moved = bytes[t] / tiers[t].bytesPerSecond;
-      double starts = double(puts[t]) * stepSeconds / double(std::max<int64_t>(1, lanes));
-      busiest = std::max({busiest, moved, starts * double(chunks)});
-      through += std::max(moved / double(chunks), starts) + tiers[t].latency;
+    for (auto [t, tier] : llvm::enumerate(tiers)) {
+      double bytes = loads[t].bytes / double(chunks), start = stepSeconds + tier.latency;
+      double moves = bytes / tier.bytesPerSecond;
+      int64_t beside = lanesFor(tier, bytes, loads[t].peers, t + 1 == tiers.size(), lanes);
+      double turns = double(llvm::divideCeil(loads[t].peers, beside));
+      // An eighth of the starts is not hidden by the other lanes and streams, by trial.
+      double round = double(loads[t].peers) * moves + turns * start / 8;
+      round = std::max(round, (turns * start + round) / 2);
+      busiest = std::max(busiest, round * double(loads[t].rounds * chunks));
+      through += start + 2 * moves * double(beside);
     }
     if (chunks == 1 || busiest + through < least) {
       best = chunks;
@@ -152,10 +168,9 @@ int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<double> bytes,
   return best;
 }
 
-SmallVector<std::pair<int64_t, int64_t>> ctran::streams(ArrayRef<int64_t> sizes, int64_t first,
-                                                        int64_t last) {
+SmallVector<std::pair<int64_t, int64_t>> ctran::streams(int64_t first, int64_t last) {
   int64_t middle = first + (last - first) / 2;
-  if (middle == first || !llvm::is_contained(sizes, 2))
+  if (middle == first)
     return {{first, last}};
   return {{first, middle}, {middle, last}};
 }

@@ -24,9 +24,10 @@ struct Level {
 
 class Levels {
 public:
-  /// Of `tiers`, outermost first; `suffix` keeps names apart. Lanes are numbered from `firstLane`.
-  Levels(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierOfGroup> tiers, StringRef suffix,
-         int64_t &firstLane);
+  /// Of `tiers`, outermost first, with puts of so many `bytes`; `suffix` keeps names apart. Lanes
+  /// are numbered from `firstLane`.
+  Levels(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierOfGroup> tiers,
+         ArrayRef<double> bytes, StringRef suffix, int64_t &firstLane);
 
   ScheduleBuilder &s;
   const CollectiveSpec &c;
@@ -59,6 +60,9 @@ public:
   /// Tells every peer of level `t` that this rank is ready for one more put of it, in the slots
   /// that they have for what `slots` made.
   Value tellAll(size_t t, Value slots, ValueRange after);
+  /// The same, once at the start: one stream after the other, so that they do not start their
+  /// copies at the same time.
+  Value tellFirst(size_t t, Value slots, ValueRange after);
   /// The peers of a level in turn on its lanes: tokens[first + lane] = body(distance).
   void forPeers(size_t t, Tokens &tokens, size_t first,
                 llvm::function_ref<Value(Value distance)> body);
@@ -69,7 +73,11 @@ public:
   /// One token for all.
   Value join(ValueRange tokens);
 
+  /// The first lane that is free for the levels of `tiers` tiers.
+  static int64_t firstFree(size_t tiers) { return 1 + int64_t(tiers); }
+
 private:
+  Value tell(size_t t, Value slots, ValueRange after);
   void step(Point &point, unsigned axis, Value by, bool back);
 };
 
@@ -79,15 +87,24 @@ InFlight hierarchicalExchange(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Chunks for which a member has room at once, of what it has yet to sum.
 constexpr int64_t kRoom = 8;
 
-/// In how many chunks a collective goes whose tiers each carry `bytes[t]` in `puts[t]` puts of each
-/// rank: more let tiers overlap, and cost their starts.
-int64_t chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<double> bytes, ArrayRef<int64_t> puts,
-                  int64_t lanes, int64_t most);
+/// What a collective that goes in one chunk puts along a tier.
+struct TierLoad {
+  double bytes = 0;   ///< of one put
+  int64_t peers = 1;  ///< each gets one
+  int64_t rounds = 1; ///< so often
+};
+/// In how many chunks it goes best: more let tiers overlap, and cost their starts. `lanes` are
+/// those that one level may have.
+int64_t chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
+                  int64_t most);
+/// Lanes of a level for puts of `bytes`: so many that with two streams a link is busy while copies
+/// are started; the innermost, where all wait for the same, has one for each peer.
+int64_t lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool innermost,
+                 int64_t most);
 
-/// The chunks [first, last) in parts that are sent beside each other: two, where a tier has one
-/// peer and so one lane, which would be idle while the next copy is started.
-SmallVector<std::pair<int64_t, int64_t>> streams(ArrayRef<int64_t> sizes, int64_t first,
-                                                 int64_t last);
+/// The chunks [first, last) in two streams beside each other, each with lanes of its own: a link is
+/// busy with one while copies of the other are started.
+SmallVector<std::pair<int64_t, int64_t>> streams(int64_t first, int64_t last);
 
 /// Of `chunks`, as many as go straight to every member across the outer of two tiers, so that both
 /// are busy for as long.

@@ -50,6 +50,9 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
                                const SelectionTarget &target,
                                const std::optional<std::string> &byTiers) {
   int64_t ranks = lookupGrid(op).getNumRanks();
+  constexpr int64_t mostPeers = 4096; // some seconds
+  if (!byTiers && algorithm != Algorithm::Hierarchical && getGroupSize(op) > mostPeers)
+    return llvm::formatv("its groups of {0} are too large to simulate", getGroupSize(op));
   switch (algorithm) {
   case Algorithm::Hierarchical:
     return byTiers.value_or("");

@@ -15,7 +15,7 @@ for name in sys.argv[1:]:
         json.dump(machine(hosts, members), file)
         file.flush()
         number = 0
-        for size in (0, 1, 7, ranks * 5, 40000 * ranks):
+        for size in (0, 1, 7, ranks * 5, 2000000 * ranks):
             for collective in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"):
                 number += 1
                 load_store = "false" if number % 3 == 0 else "true"

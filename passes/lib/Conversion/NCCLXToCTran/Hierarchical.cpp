@@ -53,13 +53,13 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
   for (size_t t = tiers.size(); t-- > 0;)
     for (unsigned axis : tiers[t].axes)
       bytes[t] = left /= double(s.size(axis));
-  Levels down(s, c, tiers, bytes, (suffix + ".rs").str(), nextLane);
-  Levels up(s, c, tiers, bytes, (suffix + ".ag").str(), nextLane);
+  Levels down(s, c, tiers, bytes, true, (suffix + ".rs").str(), nextLane);
+  Levels up(s, c, tiers, bytes, true, (suffix + ".ag").str(), nextLane);
   size_t count = down.count();
   int64_t mine = last - first, room = std::min(mine, kRoom), granule = flatGranule(c.inType);
   int64_t units = int64_t(llvm::divideCeil(c.inType.getNumElements(), granule));
   Tokens done;
-  SmallVector<Value> parts, partsReady, partsHere, sumsReady, sumsHere;
+  SmallVector<Value> parts, granted, partsFree, partsHere, sumsReady, sumsHere;
   for (size_t t = 0; t < count; ++t) {
     int64_t peers = down.list[t].size - 1;
     int64_t capacity =
@@ -68,12 +68,14 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
                              MemRefType::get({room * peers * capacity}, c.inType.getElementType()));
     parts.push_back(s.reindex(window, std::nullopt,
                               {s.freeDim(room, peers * capacity), s.freeDim(peers, capacity)}));
-    partsReady.push_back(down.slots(t, "ready", mine > room ? mine + 1 : 1));
+    Value ready = down.slots(t, "ready", 1);
+    partsFree.push_back(mine > room ? down.slots(t, "free", mine) : Value());
     partsHere.push_back(down.slots(t, "data", mine));
     sumsReady.push_back(up.slots(t, "ready", mine));
     sumsHere.push_back(up.slots(t, "data", mine));
     // Nobody but this collective touches the scratch: it is free when a run starts.
-    done.push_back(down.tellFirst(t, partsReady[t], s.program.getEntry()));
+    done.push_back(down.tellFirst(t, ready, s.program.getEntry()));
+    granted.push_back(down.granted(t, ready, s.constant(1)));
   }
 
   // By level: the lanes of puts and what has been told, down and up.
@@ -91,15 +93,15 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
     Value have = start;
     SmallVector<Value> sent;
     for (size_t t = count; t-- > 0;) {
-      // The k-th put waits for k - room sums, and for the first time in this run.
-      Value times = mine > room ? s.sub(s.add(i, 2), s.min(once, s.constant(room))) : s.constant(1);
-      Value granted = down.granted(t, partsReady[t], times);
+      SmallVector<Value> after{have, granted[t]};
+      if (mine > room)
+        after.push_back(down.granted(t, partsFree[t], s.sub(once, room)));
       Value from = t + 1 == count ? in : out;
       down.forPeers(t, lanes, at[t], [&](Value distance) {
         Point to = down.peer(t, distance);
         Value slot = s.sub(distance, 1);
         return s.put(box(down, from, chunk, t, to), s.range(s.at(parts[t], to), {place, slot}),
-                     s.slot(s.at(partsHere[t], to), slot), {have, granted}, "put part");
+                     s.slot(s.at(partsHere[t], to), slot), after, "put part");
       });
       for (int64_t lane = 0; lane < down.list[t].lanes; ++lane)
         sent.push_back(lanes[at[t] + lane]);
@@ -107,13 +109,13 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
       Value others =
           RangeOp::create(s.builder, s.loc, RangeType::get(s.builder.getContext()), parts[t], place,
                           s.constant(0), s.constant(down.list[t].size - 1), Value());
-      SmallVector<Value> after{here, have};
+      after = {here, have};
       if (t + 1 == count)
         after = joined(after, c.outFree);
       have = down.sum(t, t == 0 ? c.lastStep() : c.step(), {box(down, from, chunk, t), others},
                       box(down, out, chunk, t), after);
       if (mine > room)
-        lanes[told(t)] = down.tellAll(t, partsReady[t], have);
+        lanes[told(t)] = down.tellAll(t, partsFree[t], have);
     }
     // Peers overwrite what has been read for this chunk, where that lies in the output.
     sent.push_back(have);
@@ -156,8 +158,8 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
     llvm::append_range(straight.axes, c.tiers[t].axes);
     loads[t] = {left /= double(sizes[t]), sizes[t] - 1, 2};
   }
-  int64_t chunks =
-      chunksFor(c.tiers, loads, s.carrier.lanes, std::clamp<int64_t>(units / members, 1, 128));
+  int64_t chunks = chunksFor(c.tiers, loads, mostLanes(s, c.tiers.size()),
+                             std::clamp<int64_t>(units / members, 1, 128), true);
   int64_t past = straightChunks(c.tiers, sizes, chunks);
 
   SmallVector<DimAttr> dims{s.freeDim(chunks, granule)};
@@ -178,7 +180,7 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
   SmallVector<Value> done;
   if (past > 0)
     done.push_back(all.emit(straight, 0, past, ".past"));
-  for (auto [first, last] : streams(past, chunks))
+  for (auto [first, last] : streams(past, chunks, c.tiers.size()))
     done.push_back(all.emit(c.tiers, first, last, "." + std::to_string(first)));
   InFlight flight;
   flight.inFree = done;

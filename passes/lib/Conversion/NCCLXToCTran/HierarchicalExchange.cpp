@@ -61,8 +61,8 @@ Parts::Parts(ScheduleBuilder &s, const CollectiveSpec &c) {
     outer *= sizes[t];
   }
   if (even) {
-    chunks =
-        chunksFor(c.tiers, loads, s.carrier.lanes, std::clamp<int64_t>(rows / members, 1, most));
+    chunks = chunksFor(c.tiers, loads, mostLanes(s, c.tiers.size()),
+                       std::clamp<int64_t>(rows / members, 1, most), false);
     past = straightChunks(c.tiers, sizes, chunks);
   }
   bytes = part / double(chunks);
@@ -93,7 +93,8 @@ Value gather(ScheduleBuilder &s, const CollectiveSpec &c, const Parts &parts,
              int64_t &nextLane, Value in, Value out, Value have) {
   SmallVector<double> bytes(tiers.size(), parts.bytes);
   // The own part goes on lanes of its own: what has to come first would keep it.
-  Levels levels(s, c, tiers, bytes, suffix, nextLane), owns(s, c, tiers, bytes, suffix, nextLane);
+  Levels levels(s, c, tiers, bytes, false, suffix, nextLane),
+      owns(s, c, tiers, bytes, false, suffix, nextLane);
   size_t count = levels.count();
   int64_t mine = last - first;
   Tokens done;
@@ -167,7 +168,7 @@ InFlight allGather(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t lane = Levels::firstFree(c.tiers.size());
   SmallVector<Value> done{kept};
   // The second stream starts later, so that they do not start their copies at the same time.
-  for (auto [first, last] : streams(parts.past, parts.chunks))
+  for (auto [first, last] : streams(parts.past, parts.chunks, c.tiers.size()))
     done.push_back(gather(s, c, parts, c.tiers, first, last, "." + std::to_string(first), lane, in,
                           out, first > parts.past ? kept : have));
   if (parts.past > 0)
@@ -188,7 +189,8 @@ public:
                 ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix,
                 int64_t &nextLane, Value in, Value out, Value have)
       : s(s), c(c), parts(parts),
-        levels(s, c, tiers, SmallVector<double>(tiers.size(), parts.bytes), suffix, nextLane),
+        levels(s, c, tiers, SmallVector<double>(tiers.size(), parts.bytes), false, suffix,
+               nextLane),
         first(first), mine(last - first), room(std::min(mine, kRoom)), in(in), out(out),
         have(have) {}
 
@@ -201,8 +203,8 @@ private:
   Levels levels;
   int64_t first, mine, room;
   Value in, out, have;
-  SmallVector<Value> held, sums, ready, data; ///< by level
-  SmallVector<size_t> at;                     ///< first token of a level: its lanes, and told
+  SmallVector<Value> held, sums, free, data; ///< by level
+  SmallVector<size_t> at;                    ///< first token of a level: its lanes, and told
   SmallVector<Value> granted;
   Value i, chunk, place;
 
@@ -293,28 +295,27 @@ Value ReduceScatter::emit() {
     const Level &level = levels.list[t];
     held.push_back(window("parts", t, {room, levels.members(0, t), level.size - 1}));
     sums.push_back(t == 0 ? Value() : window("sums", t, {mine, levels.members(0, t)}));
-    ready.push_back(levels.slots(t, "ready", mine > room ? mine + 1 : 1));
+    Value ready = levels.slots(t, "ready", 1);
+    free.push_back(mine > room ? levels.slots(t, "free", mine) : Value());
     data.push_back(levels.slots(t, "data", mine, levels.members(0, t)));
-    done.push_back(levels.tellFirst(t, ready[t], s.program.getEntry()));
+    done.push_back(levels.tellFirst(t, ready, s.program.getEntry()));
+    granted.push_back(levels.granted(t, ready, s.constant(1)));
     at.push_back(lanes);
     lanes += size_t(level.lanes) + 1;
   }
-  granted.resize(count);
+  SmallVector<Value> ready = granted;
   Tokens ends = levels.loop(0, mine, Tokens(lanes, have), [&](Value index, Tokens &tokens) {
     i = index;
     chunk = s.add(i, first);
     place = mine > room ? s.rem(i, room) : i;
-    for (size_t t = 0; t < count; ++t) {
-      Value times =
-          mine > room ? s.sub(s.add(i, 2), s.min(s.add(i, 1), s.constant(room))) : s.constant(1);
-      granted[t] = levels.granted(t, ready[t], times);
-    }
+    for (size_t t = 0; t < count && mine > room; ++t)
+      granted[t] = levels.join({ready[t], levels.granted(t, free[t], s.sub(s.add(i, 1), room))});
     Piece sum = produce(0, s.constant(0), tokens);
     for (size_t t = 0; t < count; ++t) {
       Value &told = tokens[at[t] + levels.list[t].lanes];
       // After the last sums of all levels, each of which stand on one lane.
       SmallVector<Value> summed{told, sum.ready};
-      told = mine > room ? levels.tellAll(t, ready[t], summed) : levels.join(summed);
+      told = mine > room ? levels.tellAll(t, free[t], summed) : levels.join(summed);
     }
   });
   llvm::append_range(done, ends);
@@ -343,7 +344,7 @@ InFlight reduceScatter(ScheduleBuilder &s, const CollectiveSpec &given) {
   };
   if (parts.past > 0)
     emit(parts.straight, 0, parts.past, ".past");
-  for (auto [first, last] : streams(parts.past, parts.chunks))
+  for (auto [first, last] : streams(parts.past, parts.chunks, c.tiers.size()))
     emit(c.tiers, first, last, "." + std::to_string(first));
   InFlight flight;
   flight.inFree = done;
@@ -363,7 +364,7 @@ InFlight allToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t lane = Levels::firstFree(c.tiers.size());
   double bytes = double(c.inType.getNumElements()) / double(c.groupSize(s)) *
                  double(llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8));
-  Levels levels(s, c, {outer, c.tiers.back()}, {bytes, bytes}, "", lane);
+  Levels levels(s, c, {outer, c.tiers.back()}, {bytes, bytes}, false, "", lane);
   int64_t hosts = levels.list[0].size, inside = levels.list[1].size;
   Views v = makeViews(s, c);
   SmallVector<Value> own = ownPoint(s, c.axes);

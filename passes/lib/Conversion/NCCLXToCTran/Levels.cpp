@@ -9,15 +9,16 @@ using namespace mlir;
 using namespace mlir::ctran;
 
 Levels::Levels(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierOfGroup> tiers,
-               ArrayRef<double> bytes, StringRef suffix, int64_t &firstLane)
+               ArrayRef<double> bytes, bool together, StringRef suffix, int64_t &firstLane)
     : s(s), c(c), name((c.name + suffix).str()) {
   for (const TierOfGroup &tier : tiers) {
     Level level;
     level.axes = tier.axes;
     for (unsigned axis : tier.axes)
       level.size *= s.size(axis);
-    level.lanes = lanesFor(tier, bytes[list.size()], level.size - 1,
-                           list.size() + 1 == tiers.size(), s.carrier.lanes);
+    level.lanes =
+        lanesFor(tier, bytes[list.size()], level.size - 1,
+                 together || list.size() + 1 == tiers.size(), mostLanes(s, c.tiers.size()));
     level.firstLane = firstLane;
     firstLane += level.lanes + 3;
     list.push_back(std::move(level));
@@ -133,18 +134,23 @@ Tokens Levels::loop(int64_t lower, int64_t upper, Tokens tokens,
   return Tokens(loop.getResults());
 }
 
-int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool innermost,
+// A proof follows every lane of every peer, and peers of peers.
+int64_t ctran::mostLanes(ScheduleBuilder &s, size_t levels) {
+  return levels > 2 ? std::min<int64_t>(2, s.carrier.lanes) : s.carrier.lanes;
+}
+
+int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool together,
                         int64_t most) {
   double start = stepSeconds + tier.latency, moves = bytes / tier.bytesPerSecond;
   int64_t needed = most;
-  if (!innermost && start < moves * double(most))
+  if (!together && start < moves * double(most))
     needed = int64_t(llvm::divideCeil(1 + int64_t(std::ceil(start / moves)), 2));
   return std::clamp<int64_t>(needed, 1, std::max<int64_t>(1, std::min(peers, most)));
 }
 
 // The busiest tier, by bytes or by starts, and one chunk's way through all of them.
 int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
-                         int64_t most) {
+                         int64_t most, bool together) {
   int64_t best = 1;
   double least = 0;
   for (int64_t chunks = 1; chunks <= most; chunks *= 2) {
@@ -152,13 +158,15 @@ int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, 
     for (auto [t, tier] : llvm::enumerate(tiers)) {
       double bytes = loads[t].bytes / double(chunks), start = stepSeconds + tier.latency;
       double moves = bytes / tier.bytesPerSecond;
-      int64_t beside = lanesFor(tier, bytes, loads[t].peers, t + 1 == tiers.size(), lanes);
+      bool all = together || t + 1 == tiers.size();
+      int64_t beside = lanesFor(tier, bytes, loads[t].peers, all, lanes);
       double turns = double(llvm::divideCeil(loads[t].peers, beside));
       // An eighth of the starts is not hidden by the other lanes and streams, by trial.
       double round = double(loads[t].peers) * moves + turns * start / 8;
       round = std::max(round, (turns * start + round) / 2);
       busiest = std::max(busiest, round * double(loads[t].rounds * chunks));
-      through += start + 2 * moves * double(beside);
+      through += together ? 2 * (start + moves * double(loads[t].peers))
+                          : start + 2 * moves * double(all ? loads[t].peers : beside);
     }
     if (chunks == 1 || busiest + through < least) {
       best = chunks;
@@ -168,9 +176,10 @@ int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, 
   return best;
 }
 
-SmallVector<std::pair<int64_t, int64_t>> ctran::streams(int64_t first, int64_t last) {
+SmallVector<std::pair<int64_t, int64_t>> ctran::streams(int64_t first, int64_t last,
+                                                        size_t levels) {
   int64_t middle = first + (last - first) / 2;
-  if (middle == first)
+  if (middle == first || levels > 2)
     return {{first, last}};
   return {{first, middle}, {middle, last}};
 }

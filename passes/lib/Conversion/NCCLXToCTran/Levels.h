@@ -27,7 +27,7 @@ public:
   /// Of `tiers`, outermost first, with puts of so many `bytes`; `suffix` keeps names apart. Lanes
   /// are numbered from `firstLane`.
   Levels(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierOfGroup> tiers,
-         ArrayRef<double> bytes, StringRef suffix, int64_t &firstLane);
+         ArrayRef<double> bytes, bool together, StringRef suffix, int64_t &firstLane);
 
   ScheduleBuilder &s;
   const CollectiveSpec &c;
@@ -87,6 +87,8 @@ InFlight hierarchicalExchange(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Chunks for which a member has room at once, of what it has yet to sum.
 constexpr int64_t kRoom = 8;
 
+/// Lanes that a level of so many may have.
+int64_t mostLanes(ScheduleBuilder &s, size_t levels);
 /// What a collective that goes in one chunk puts along a tier.
 struct TierLoad {
   double bytes = 0;   ///< of one put
@@ -94,17 +96,17 @@ struct TierLoad {
   int64_t rounds = 1; ///< so often
 };
 /// In how many chunks it goes best: more let tiers overlap, and cost their starts. `lanes` are
-/// those that one level may have.
+/// those that one level may have. With `together` it goes along the tiers and back, and on only
+/// when all peers' puts have come.
 int64_t chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
-                  int64_t most);
+                  int64_t most, bool together);
 /// Lanes of a level for puts of `bytes`: so many that with two streams a link is busy while copies
-/// are started; the innermost, where all wait for the same, has one for each peer.
-int64_t lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool innermost,
-                 int64_t most);
+/// are started; one for each peer where what follows waits for all of them.
+int64_t lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool together, int64_t most);
 
 /// The chunks [first, last) in two streams beside each other, each with lanes of its own: a link is
 /// busy with one while copies of the other are started.
-SmallVector<std::pair<int64_t, int64_t>> streams(int64_t first, int64_t last);
+SmallVector<std::pair<int64_t, int64_t>> streams(int64_t first, int64_t last, size_t levels);
 
 /// Of `chunks`, as many as go straight to every member across the outer of two tiers, so that both
 /// are busy for as long.

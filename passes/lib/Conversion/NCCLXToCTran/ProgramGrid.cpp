@@ -190,18 +190,38 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
   return axes;
 }
 
+/// Members of one level, where a tier is large and its size has such a divisor: a member then has
+/// few peers, and moves as much.
+static constexpr int64_t mostOfLevel = 16;
+
 void ProgramGrid::cutBy(const topology::Tiers &tiers) {
   SmallVector<Axis> cut;
+  auto add = [&](Axis axis) {
+    SmallVector<Axis> inner; // innermost first
+    std::string name = axis.name;
+    while (axis.size > mostOfLevel) {
+      int64_t size = mostOfLevel;
+      while (axis.size % size)
+        --size;
+      if (size == 1)
+        break;
+      inner.push_back({axis.name, size, axis.stride});
+      axis.size /= size;
+      axis.stride *= size;
+      axis.name = name + " / " + std::to_string(axis.stride);
+    }
+    cut.push_back(axis);
+    cut.append(inner.rbegin(), inner.rend());
+  };
   for (Axis axis : list) {
     std::string name = axis.name;
     for (const topology::Tier &tier : tiers.list)
       if (tier.stride > axis.stride && tier.stride < axis.stride * axis.size &&
           tier.stride % axis.stride == 0 && axis.stride * axis.size % tier.stride == 0) {
-        cut.push_back(
-            {name + " by " + tier.name, axis.stride * axis.size / tier.stride, tier.stride});
+        add({name + " by " + tier.name, axis.stride * axis.size / tier.stride, tier.stride});
         axis.size = tier.stride / axis.stride;
       }
-    cut.push_back(axis);
+    add(axis);
   }
   list = std::move(cut);
 }
@@ -210,6 +230,7 @@ std::optional<std::string> ProgramGrid::axesByTier(Operation *op, const topology
                                                    SmallVectorImpl<OfTier> &result) const {
   if (tiers.list.size() < 2)
     return "the machine has no tiers: " + tiers.why;
+  int64_t members = 1; // of the last level
   for (unsigned number : axesOf(op)) {
     const Axis &axis = list[number];
     auto tier = llvm::find_if(tiers.list, [&](const topology::Tier &t) {
@@ -219,14 +240,18 @@ std::optional<std::string> ProgramGrid::axesByTier(Operation *op, const topology
       return llvm::formatv("axis '{0}' of {1} ranks, {2} apart, is not cut by blocks of the tiers",
                            axis.name, axis.size, axis.stride)
           .str();
-    if (result.empty() || result.back().tier < &*tier)
-      result.push_back({&*tier, {}});
-    else if (result.back().tier != &*tier)
+    bool isNew = result.empty() || result.back().tier < &*tier;
+    if (!isNew && result.back().tier != &*tier)
       return llvm::formatv("its groups list {0}s before {1}s", result.back().tier->name, tier->name)
           .str();
+    members = isNew ? axis.size : members * axis.size;
+    if (isNew || members > mostOfLevel) {
+      result.push_back({&*tier, {}});
+      members = axis.size;
+    }
     result.back().axes.push_back(number);
   }
-  if (result.size() < 2)
+  if (result.empty() || result.front().tier == result.back().tier)
     return std::string("its groups lie on one tier");
   return std::nullopt;
 }

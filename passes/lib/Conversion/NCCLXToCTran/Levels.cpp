@@ -136,7 +136,7 @@ Tokens Levels::loop(int64_t lower, int64_t upper, Tokens tokens,
 
 // A proof follows every lane of every peer, and peers of peers.
 int64_t ctran::mostLanes(ScheduleBuilder &s, size_t levels) {
-  return levels > 2 ? std::min<int64_t>(2, s.carrier.lanes) : s.carrier.lanes;
+  return levels > 2 ? 1 : s.carrier.lanes;
 }
 
 int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool together,

@@ -37,6 +37,14 @@ static bool communicates(func::FuncOp function) {
       .wasInterrupted();
 }
 
+Compilation::Compilation(MLIRContext &context, SelectionTarget machine)
+    : context(context), target(machine) {
+  if (target.trees)
+    return;
+  trees = std::make_unique<topology::TreePacker>(*target.topology, target.rate);
+  target.trees = trees.get();
+}
+
 LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
   graphModule = parseSourceFile<ModuleOp>(path, &context);
   return find(wanted);
@@ -95,7 +103,9 @@ SmallVector<HostPlan::Size> Compilation::sizesOf(ArrayRef<int64_t> values) const
 }
 
 std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
-  auto made = std::make_unique<Compilation>(context, target);
+  SelectionTarget machine = target;
+  machine.trees = nullptr; // it may live longer than this one
+  auto made = std::make_unique<Compilation>(context, machine);
   made->graphModule = graphModule->clone();
   made->functionName = functionName;
   made->numRanks = numRanks;
@@ -250,10 +260,7 @@ LogicalResult Compilation::lower() {
   if (!written) {
     PassManager pm(&context);
     buildBufferizePipeline(pm);
-    ConvertNCCLXToCTranOptions options;
-    options.loadStore = target.loadStore;
-    options.oneKernel = oneKernel;
-    pm.addPass(createConvertNCCLXToCTran(options));
+    pm.addPass(createLowering(target, oneKernel));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());
     if (failed(pm.run(*schedule)))

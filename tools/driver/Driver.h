@@ -51,7 +51,8 @@ struct GraphBranch {
 /// A graph on its way to code. Stages are called in order; each reports its errors as diagnostics.
 class Compilation {
 public:
-  Compilation(MLIRContext &context, SelectionTarget target) : context(context), target(target) {}
+  /// Packs trees into the target's topology itself, where the target brings no packer.
+  Compilation(MLIRContext &context, SelectionTarget target);
 
   /// The program is to be one kernel of a GPU: collectives that name no algorithm are eager.
   void asOneKernel() { oneKernel = true; }
@@ -122,6 +123,7 @@ private:
 
   MLIRContext &context;
   SelectionTarget target;
+  std::unique_ptr<topology::TreePacker> trees;
   OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;
   std::string functionName;
   int64_t numRanks = 0;

@@ -12,8 +12,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/Format.h"
-#include "ncclx/Machine/Trace.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -94,6 +92,13 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
   return module;
 }
 
+std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel) {
+  ConvertNCCLXToCTranOptions options;
+  options.loadStore = target.loadStore;
+  options.oneKernel = oneKernel;
+  return createConvertNCCLXToCTran(options, target.trees);
+}
+
 FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
                                             std::optional<Algorithm> algorithm,
                                             const SelectionTarget &target,
@@ -119,14 +124,13 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   if (failed(schedule))
     return failure();
   ctran::machine::TimeOptions timeOptions;
-  timeOptions.keepOps = getenv("DUMPT");
+  timeOptions.keepOps = false;
   ctran::machine::TimeResult time;
   if (byOne && ctran::isSymmetric(program))
     time = ctran::machine::simulate(**schedule, TierCost(target.trees->tiers()), timeOptions);
   else
     time = ctran::machine::simulate(**schedule, TopologyCost(*target.topology, target.rate),
                                     timeOptions);
-  if (getenv("DUMPT") && byOne && algorithm==Algorithm::Hierarchical) for (auto &o : time.ops) if (o.rank==0) llvm::errs() << llvm::format("%10.2f %10.2f ", o.start*1e6,o.end*1e6) << ctran::machine::toString(o.lane) << " " << int(o.kind) << " " << (*schedule)->locations[o.location].op << "\n";
   if (time.apart)
     return AloneTime{0, time.message};
   if (!time.ok)

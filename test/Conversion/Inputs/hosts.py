@@ -1,6 +1,7 @@
 """Machines of equal hosts, and graphs of one collective on them.
 
 hosts.py HOSTS MEMBERS [process]   writes a machine: GPUs behind a switch with a port each, or processes
+hosts.py module HOSTS MEMBERS      wraps a graph from stdin in a module that has the machine
 hosts.py graph COLLECTIVE RANKS SIZE [TYPE [WORDS]]   writes a graph of a collective by tiers"""
 import json
 import sys
@@ -39,8 +40,19 @@ def graph(collective, ranks, size, element="f32", words="sum"):
             f"  return %r : {o}\n}}\n")
 
 
+def attribute(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {attribute(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(attribute, value)) + "]"
+    return json.dumps(value)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "graph":
         print(graph(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:]))
+    elif sys.argv[1] == "module":
+        of = attribute(machine(int(sys.argv[2]), int(sys.argv[3])))
+        print(f"module attributes {{ncclx.topology = #ncclx.topology<{of}>}} {{\n{sys.stdin.read()}}}")
     else:
         print(json.dumps(machine(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])))

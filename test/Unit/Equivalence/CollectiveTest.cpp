@@ -35,6 +35,8 @@ bool carries(const std::string &algorithm, Kind kind) {
     return kind <= Kind::AllToAll;
   if (algorithm == "eager")
     return kind <= Kind::AllToAll || rooted;
+  if (algorithm == "hierarchical")
+    return kind <= Kind::AllToAll;
   return algorithm != "binomial" || rooted;
 }
 
@@ -219,6 +221,32 @@ TEST(SlowEquivalence, TwentyFourMembers) {
     for (Kind kind : allKinds)
       expectKind(kind, 24, algorithm, {.runs = 2, .adversarial = 1},
                  {(int(kind) + (*algorithm == 'd')) % 2 ? "shm" : "tcp"}); // it takes long
+}
+
+// Hosts of as many ranks each; shards that are cut unevenly, and what goes in many chunks.
+void expectHosts(int64_t hosts, int64_t members, const Options &given,
+                 const std::vector<std::string> &transports) {
+  Options options = given;
+  options.hosts = hosts;
+  for (Kind kind : allKinds)
+    expectKind(kind, hosts * members, "hierarchical", options, transports);
+}
+TEST(Equivalence, Hierarchical) {
+  expectHosts(2, 2, {}, {"shm", "tcp"});
+  expectHosts(3, 2, {.runs = 2, .adversarial = 1}, {"shm"});
+}
+TEST(SlowEquivalence, Hierarchical) {
+  expectHosts(2, 4, {}, {"shm"});
+  expectHosts(4, 2, {}, {"tcp"});
+}
+TEST(Equivalence, HierarchicalSpecialValues) {
+  GraphText g({{"x", 4}});
+  g.algorithm = "hierarchical";
+  for (const char *element : {"f32", "f64", "bf16", "f16", "f8E4M3FN", "f8E5M2"})
+    for (const char *kind : {"min", "max"})
+      g.result(g.allReduce(g.argument({67}, element),
+                           std::string(kind) + " accumulate " + element + " order any", {"x"}));
+  expectEqual(g, {.specials = true, .hosts = 2});
 }
 
 // NaN, infinities and zeros of both signs, in every kind of reduction and type.

@@ -25,6 +25,10 @@ struct SelectionTarget {
   topology::TreePacker *trees = nullptr;
 };
 
+/// The pass that lowers a graph for `target`, as one kernel of a GPU where that is asked for. All
+/// that is timed, chosen, proved or run for a target is lowered by it.
+std::unique_ptr<Pass> createLowering(const SelectionTarget &target, bool oneKernel = false);
+
 /// What timeAlone finds.
 struct AloneTime {
   double seconds = 0;

@@ -135,6 +135,8 @@ bool Finder::rate(size_t t) {
     for (unsigned resource : route->resources) {
       const Resource &r = model.resources()[resource];
       Kind kind = kinds.lookup(kindOf(r.name));
+      if (r.kind == ResourceKind::node)
+        continue; // a host's memory, of all its processes
       if (r.kind == ResourceKind::hbm) {
         tiers.memory = tiers.memory > 0 ? std::min(tiers.memory, kind.least) : kind.least;
         continue;

@@ -62,7 +62,8 @@ Parts::Parts(ScheduleBuilder &s, const CollectiveSpec &c) {
   }
   if (even) {
     chunks = chunksFor(c.tiers, loads, mostLanes(s, c.tiers.size()),
-                       std::clamp<int64_t>(rows / members, 1, most), false);
+                       std::clamp<int64_t>(rows / members, 1, most), false,
+                       c.flow.combines ? 1.0 / 16 : 1.0 / 8);
     past = straightChunks(c.tiers, sizes, chunks);
   }
   bytes = part / double(chunks);
@@ -205,7 +206,7 @@ private:
   Value in, out, have;
   SmallVector<Value> held, sums, free, data; ///< by level
   SmallVector<size_t> at;                    ///< first token of a level: its lanes, and told
-  SmallVector<Value> granted;
+  SmallVector<SmallVector<Value>> granted;
   Value i, chunk, place;
 
   /// Where the sum over the levels from `t` inwards lies that is for the place `number` further on
@@ -234,7 +235,7 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
   auto put = [&](Value distance, const Piece &piece) {
     Point to = levels.peer(t, distance);
     return s.put(piece.box, s.range(s.at(held[t], to), {place, number, s.sub(distance, 1)}),
-                 slot(s.at(data[t], to), distance), {piece.ready, granted[t]}, "put part");
+                 slot(s.at(data[t], to), distance), joined(piece.ready, granted[t]), "put part");
   };
   auto further = [&](Value distance) { return s.add(s.mul(number, level.size), distance); };
   if (t + 1 == levels.count()) {
@@ -299,17 +300,17 @@ Value ReduceScatter::emit() {
     free.push_back(mine > room ? levels.slots(t, "free", mine) : Value());
     data.push_back(levels.slots(t, "data", mine, levels.members(0, t)));
     done.push_back(levels.tellFirst(t, ready, s.program.getEntry()));
-    granted.push_back(levels.granted(t, ready, s.constant(1)));
+    granted.push_back({levels.granted(t, ready, s.constant(1))});
     at.push_back(lanes);
     lanes += size_t(level.lanes) + 1;
   }
-  SmallVector<Value> ready = granted;
+  SmallVector<SmallVector<Value>> ready = granted;
   Tokens ends = levels.loop(0, mine, Tokens(lanes, have), [&](Value index, Tokens &tokens) {
     i = index;
     chunk = s.add(i, first);
     place = mine > room ? s.rem(i, room) : i;
     for (size_t t = 0; t < count && mine > room; ++t)
-      granted[t] = levels.join({ready[t], levels.granted(t, free[t], s.sub(s.add(i, 1), room))});
+      granted[t] = joined(ready[t], levels.granted(t, free[t], s.sub(s.add(i, 1), room)));
     Piece sum = produce(0, s.constant(0), tokens);
     for (size_t t = 0; t < count; ++t) {
       Value &told = tokens[at[t] + levels.list[t].lanes];

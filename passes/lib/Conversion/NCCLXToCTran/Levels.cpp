@@ -150,7 +150,7 @@ int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bo
 
 // The busiest tier, by bytes or by starts, and one chunk's way through all of them.
 int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
-                         int64_t most, bool together) {
+                         int64_t most, bool together, double unhidden) {
   int64_t best = 1;
   double least = 0;
   for (int64_t chunks = 1; chunks <= most; chunks *= 2) {
@@ -161,8 +161,8 @@ int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, 
       bool all = together || t + 1 == tiers.size();
       int64_t beside = lanesFor(tier, bytes, loads[t].peers, all, lanes);
       double turns = double(llvm::divideCeil(loads[t].peers, beside));
-      // An eighth of the starts is not hidden by the other lanes and streams, by trial.
-      double round = double(loads[t].peers) * moves + turns * start / 8;
+      // What the other lanes and streams do not hide of the starts, by trial.
+      double round = double(loads[t].peers) * moves + turns * start * unhidden;
       round = std::max(round, (turns * start + round) / 2);
       busiest = std::max(busiest, round * double(loads[t].rounds * chunks));
       through += together ? 2 * (start + moves * double(loads[t].peers))

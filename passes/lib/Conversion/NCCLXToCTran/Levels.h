@@ -98,8 +98,9 @@ struct TierLoad {
 /// In how many chunks it goes best: more let tiers overlap, and cost their starts. `lanes` are
 /// those that one level may have. With `together` it goes along the tiers and back, and on only
 /// when all peers' puts have come.
+/// `unhidden` is the part of the starts that no other lane hides.
 int64_t chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
-                  int64_t most, bool together);
+                  int64_t most, bool together, double unhidden);
 /// Lanes of a level for puts of `bytes`: so many that with two streams a link is busy while copies
 /// are started; one for each peer where what follows waits for all of them.
 int64_t lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bool together, int64_t most);

@@ -58,7 +58,10 @@ std::vector<Sizes> cutSizes(int64_t n) {
 
 /// Reductions over the dims of `axes`; whatever carries partial results accumulates in the element
 /// type.
-std::string reductionOf(int64_t i, const std::string &element, bool partial) {
+std::string reductionOf(int64_t i, const std::string &element, bool partial,
+                        bool anyOrder = false) {
+  if (anyOrder && element[0] != 'i' && element[0] != 'u') // floats: what has one result
+    return std::string(i % 2 ? "max" : "min") + " accumulate " + element + " order any";
   static const char *kinds[] = {"sum", "max", "avg", "min", "prod"};
   std::string accumulate = element;
   if (!partial && (element == "bf16" || element == "f16" || element[1] == '8'))
@@ -69,6 +72,7 @@ std::string reductionOf(int64_t i, const std::string &element, bool partial) {
 void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algorithm) {
   int64_t n = g.groupSize(axes), i = 0;
   bool partial = algorithm != "direct" && !algorithm.empty();
+  bool anyOrder = algorithm == "hierarchical";
   switch (kind) {
   case Kind::AllGather:
     for (const Sizes &s : cutSizes(n)) {
@@ -80,7 +84,7 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algo
   case Kind::ReduceScatter:
     for (const Sizes &s : cutSizes(n))
       g.result(g.reduceScatter(g.argument(s.shape, s.element), s.dim,
-                               reductionOf(i++, s.element, partial), axes));
+                               reductionOf(i++, s.element, partial, anyOrder), axes));
     return;
   case Kind::AllReduce:
     for (auto &[element, shape] : std::vector<std::pair<std::string, Shape>>{{"f32", {0}},
@@ -92,7 +96,8 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algo
                                                                              {"f32", {4 * n + 1}},
                                                                              {"f32", {20'011}},
                                                                              {"bf16", {257}}})
-      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, partial), axes));
+      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, partial, anyOrder),
+                           axes));
     return;
   case Kind::AllToAll:
     g.result(g.allToAll(g.argument({2 * n, 3}, "f32"), 0, 1, axes));

@@ -66,8 +66,7 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
         std::max<int64_t>(1, llvm::divideCeil(units, chunks * down.members(t, count))) * granule;
     Value window = s.scratch(down.name + ".parts" + std::to_string(t),
                              MemRefType::get({room * peers * capacity}, c.inType.getElementType()));
-    parts.push_back(s.reindex(window, std::nullopt,
-                              {s.freeDim(room, peers * capacity), s.freeDim(peers, capacity)}));
+    parts.push_back(s.reindex(window, std::nullopt, s.freeDim(room * peers, capacity)));
     Value ready = down.slots(t, "ready", 1);
     partsFree.push_back(mine > room ? down.slots(t, "free", mine) : Value());
     partsHere.push_back(down.slots(t, "data", mine));
@@ -100,19 +99,19 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
       down.forPeers(t, lanes, at[t], [&](Value distance) {
         Point to = down.peer(t, distance);
         Value slot = s.sub(distance, 1);
-        return s.put(box(down, from, chunk, t, to), s.range(s.at(parts[t], to), {place, slot}),
+        return s.put(box(down, from, chunk, t, to),
+                     s.range(s.at(parts[t], to), s.add(s.mul(place, down.list[t].size - 1), slot)),
                      s.slot(s.at(partsHere[t], to), slot), after, "put part");
       });
       for (int64_t lane = 0; lane < down.list[t].lanes; ++lane)
         sent.push_back(lanes[at[t] + lane]);
       Value here = down.arrived(t, s.slot(partsHere[t]), once, "await parts");
-      Value others =
-          RangeOp::create(s.builder, s.loc, RangeType::get(s.builder.getContext()), parts[t], place,
-                          s.constant(0), s.constant(down.list[t].size - 1), Value());
+      int64_t peers = down.list[t].size - 1;
+      Value others = s.interval(parts[t], s.mul(place, peers), s.constant(peers));
       after = {here, have};
       if (t + 1 == count)
         after = joined(after, c.outFree);
-      have = down.sum(t, t == 0 ? c.lastStep() : c.step(), {box(down, from, chunk, t), others},
+      have = down.sum(t, t == 0 ? c.lastStep() : c.step(), {others, box(down, from, chunk, t)},
                       box(down, out, chunk, t), after);
       if (mine > room)
         lanes[told(t)] = down.tellAll(t, partsFree[t], have);

@@ -215,6 +215,11 @@ private:
     Value box, ready;
   };
   Piece produce(size_t t, Value number, Tokens &tokens);
+  /// The first place in level `t`'s room for the parts that are for `number`.
+  Value firstOf(size_t t, Value number) {
+    Value which = s.add(s.mul(place, levels.members(0, t)), number);
+    return s.mul(which, levels.list[t].size - 1);
+  }
 };
 
 ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &tokens) {
@@ -234,7 +239,8 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
   };
   auto put = [&](Value distance, const Piece &piece) {
     Point to = levels.peer(t, distance);
-    return s.put(piece.box, s.range(s.at(held[t], to), {place, number, s.sub(distance, 1)}),
+    return s.put(piece.box,
+                 s.range(s.at(held[t], to), s.add(firstOf(t, number), s.sub(distance, 1))),
                  slot(s.at(data[t], to), distance), joined(piece.ready, granted[t]), "put part");
   };
   auto further = [&](Value distance) { return s.add(s.mul(number, level.size), distance); };
@@ -262,9 +268,7 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
   Piece own = produce(t + 1, further(s.constant(0)), tokens);
   Value arrived = outer > 1 ? s.slot(data[t], number) : s.slot(data[t]);
   Value here = levels.arrived(t, arrived, s.add(i, 1), "await parts");
-  Value others = RangeOp::create(s.builder, s.loc, RangeType::get(s.builder.getContext()), held[t],
-                                 ValueRange{place, number}, s.constant(0),
-                                 s.constant(level.size - 1), Value());
+  Value others = s.interval(held[t], firstOf(t, number), s.constant(level.size - 1));
   SmallVector<Value> after{here, own.ready};
   if (t == 0)
     after = joined(after, c.outFree);
@@ -273,7 +277,7 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
     sum.box = parts.even ? s.range(out, chunk) : s.range(out, ownPoint(s, c.axes));
   else
     sum.box = s.range(sums[t], {i, number});
-  sum.ready = levels.sum(t, t == 0 ? c.lastStep() : c.step(), {own.box, others}, sum.box, after);
+  sum.ready = levels.sum(t, t == 0 ? c.lastStep() : c.step(), {others, own.box}, sum.box, after);
   return sum;
 }
 
@@ -294,7 +298,7 @@ Value ReduceScatter::emit() {
   };
   for (size_t t = 0; t < count; ++t) {
     const Level &level = levels.list[t];
-    held.push_back(window("parts", t, {room, levels.members(0, t), level.size - 1}));
+    held.push_back(window("parts", t, {room * levels.members(0, t) * (level.size - 1)}));
     sums.push_back(t == 0 ? Value() : window("sums", t, {mine, levels.members(0, t)}));
     Value ready = levels.slots(t, "ready", 1);
     free.push_back(mine > room ? levels.slots(t, "free", mine) : Value());

@@ -109,7 +109,8 @@ std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
   made->graphModule = graphModule->clone();
   made->functionName = functionName;
   made->numRanks = numRanks;
-  made->oneKernel = oneKernel;
+  made->oneKernel = oneKernel, made->grouped = grouped;
+  made->kernelBlocks = kernelBlocks;
   made->sizes = sizesOf(values);
   auto function = made->graphModule->lookupSymbol<func::FuncOp>(functionName);
   // Others that are for a range are graphs of their own: nobody calls them.
@@ -186,7 +187,7 @@ LogicalResult Compilation::choose() {
   if (oneKernel)
     graphModule->walk([](CollectiveOpInterface op) {
       if (!op.getAlgorithm() && !getSchedule(op))
-        op.setAlgorithm(Algorithm::Eager);
+        op.setAlgorithm(algorithmInKernel(op));
     });
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
@@ -260,7 +261,9 @@ LogicalResult Compilation::lower() {
   if (!written) {
     PassManager pm(&context);
     buildBufferizePipeline(pm);
-    pm.addPass(createLowering(target, oneKernel));
+    if (grouped)
+      pm.addPass(createGroupProducts());
+    pm.addPass(createLowering(target, oneKernel, kernelBlocks));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());
     if (failed(pm.run(*schedule)))

@@ -16,6 +16,9 @@ static std::string labelOf(Operation *op) {
   return label;
 }
 
+/// Ops of a block in a timeline.
+static constexpr int64_t mostTimed = 1 << 16;
+
 static StringRef elementType(Type type) {
   if (type.isF32())
     return "float";
@@ -43,21 +46,98 @@ static StringRef elementType(Type type) {
 //===--- ops
 //-----------------------------------------------------------------------------------===//
 
+/// Pieces that one loop of copyPieces moves by turns.
+static constexpr size_t mostPieces = 8;
+
+bool KernelEmitter::joins(ctran::CopyOp op, ArrayRef<ctran::CopyOp> others) {
+  if (!packetWindows.empty() || op.getNotify() || op.getDests().size() != 1)
+    return false;
+  FailureOr<ctran::BoxRef> from = ctran::resolveRange(op.getSource()),
+                           to = ctran::resolveRange(op.getDests().front());
+  if (failed(from) || failed(to) || others.size() == mostPieces)
+    return false;
+  return llvm::all_of(others, [&](ctran::CopyOp other) {
+    FailureOr<ctran::BoxRef> source = ctran::resolveRange(other.getSource()),
+                             dest = ctran::resolveRange(other.getDests().front());
+    return !llvm::is_contained(op.getAfter(), other.getDone()) && areApart(*from, *dest) &&
+           areApart(*to, *dest) && areApart(*to, *source);
+  });
+}
+
+LogicalResult KernelEmitter::emitPieces(ArrayRef<ctran::CopyOp> ops) {
+  if (ops.empty())
+    return success();
+  if (ops.size() == 1)
+    return emitOp(cast<ctran::ScheduleOpInterface>(ctran::CopyOp(ops.front()).getOperation()));
+  SmallVector<std::string> to, from, bytes;
+  for (ctran::CopyOp op : ops) {
+    line() << "// " << steps.size() << ": " << labelOf(op) << "\n";
+    if (options.timeline)
+      order.push_back(unsigned(steps.size()));
+    steps.push_back({op, labelOf(op)});
+    FailureOr<CudaBox> source = e.box(op, op.getSource()), dest = e.box(op, op.getDests().front());
+    if (failed(source) || failed(dest))
+      return failure();
+    from.push_back(address(*source));
+    to.push_back(address(*dest));
+    bytes.push_back(lengthOf({*source, *dest}));
+  }
+  startData();
+  if (options.timeline)
+    line() << "timeline.begin();\n";
+  line() << "{\n";
+  ++indent;
+  line() << array("to", "char", to);
+  line() << array("from", "const char", from);
+  line() << formatv("const int64_t bytes[] = {{{0}};\n", llvm::join(bytes, ", "));
+  line() << formatv("copyPieces<{0}>({1}, [&](int i) {{ return to[i]; }, [&](int i) {{ return "
+                    "from[i]; }, [&](int i) {{ return bytes[i]; });\n",
+                    ops.size(), workers());
+  --indent;
+  line() << "}\n";
+  if (options.timeline) {
+    line() << "timeline.end();\n";
+    for (size_t i = 1; i < ops.size(); ++i)
+      line() << "timeline.again();\n";
+  }
+  return success();
+}
+
 LogicalResult KernelEmitter::emitBlock(Block &block) {
+  SmallVector<ctran::CopyOp> pieces;
   for (Operation &op : block) {
+    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+      pieces.push_back(copy);
+      continue;
+    }
+    // Ops that are no step stand between copies, and wait for nothing.
+    if (!isa<scf::ForOp, scf::IfOp, ctran::ScheduleOpInterface>(op) ||
+        isa<ctran::SourceOp, ctran::SinkOp>(op)) {
+      if (auto window = dyn_cast<ctran::WindowOp>(op))
+        e.indexOf(window);
+      else if (auto slots = dyn_cast<ctran::SlotsOp>(op))
+        e.indexOf(slots);
+      continue;
+    }
+    if (failed(emitPieces(pieces)))
+      return failure();
+    pieces.clear();
+    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+      pieces.push_back(copy);
+      continue;
+    }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (failed(emitFor(loop)))
+        return failure();
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (failed(emitIf(branch)))
         return failure();
     } else if (auto lane = dyn_cast<ctran::ScheduleOpInterface>(op)) {
       if (failed(emitOp(lane)))
         return failure();
-    } else if (auto window = dyn_cast<ctran::WindowOp>(op)) {
-      e.indexOf(window);
-    } else if (auto slots = dyn_cast<ctran::SlotsOp>(op)) {
-      e.indexOf(slots);
     }
   }
-  return success();
+  return emitPieces(pieces);
 }
 
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
@@ -76,22 +156,92 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     return failure();
   std::string name = formatv("i{0}", loops++);
   e.name(loop.getInductionVar(), name);
+  size_t before = text.size();
   line() << formatv("for (int64_t {0} = {1}; {0} < {2}; {0} += {3}) {{\n", name, *low, *high,
                     *step);
+  bool wasUnsynced = unsynced;
+  size_t head = text.size();
   ++indent;
+  unsynced = true; // by the turn before
+  size_t from = order.size();
   if (failed(emitBlock(*loop.getBody())))
     return failure();
   --indent;
+  if (text.size() == head) { // of what is for the proof alone
+    text.resize(before);
+    unsynced = wasUnsynced;
+    return success();
+  }
+  unsynced = true; // where there was no turn, as before it
   line() << "}\n";
+  return options.timeline ? repeatOrder(loop, from) : success();
+}
+
+/// The ops in `order` from `from` on are those of one turn of the loop.
+LogicalResult KernelEmitter::repeatOrder(scf::ForOp loop, size_t from) {
+  std::optional<int64_t> low = ctran::constantOf(loop.getLowerBound());
+  std::optional<int64_t> high = ctran::constantOf(loop.getUpperBound());
+  std::optional<int64_t> step = ctran::constantOf(loop.getStep());
+  if (!low || !high || !step || *step < 1)
+    return loop.emitOpError("takes a number of turns that is no constant, so a kernel with it has "
+                            "no timeline");
+  SmallVector<unsigned> turn(ArrayRef<unsigned>(order).drop_front(from));
+  order.truncate(from);
+  int64_t turns = *high <= *low ? 0 : (*high - *low - 1) / *step + 1;
+  if (turn.empty() || turns * int64_t(turn.size()) <= mostTimed - int64_t(order.size())) {
+    for (int64_t t = 0; !turn.empty() && t < turns; ++t)
+      llvm::append_range(order, turn);
+    return success();
+  }
+  return loop.emitOpError("makes more than ") << mostTimed << " ops, too many for a timeline";
+}
+
+/// Ranks differ, and all threads of one take the same way.
+LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
+  for (Type type : branch.getResultTypes())
+    if (!isa<ctran::TokenType>(type))
+      return branch.emitOpError("gives a ") << type << "; the CUDA emitter gives tokens alone";
+  if (options.timeline)
+    return branch.emitOpError("lets ranks differ, so a kernel with it has no timeline");
+  FailureOr<std::string> condition = e.number(branch, branch.getCondition());
+  if (failed(condition))
+    return failure();
+  bool before = unsynced, after = unsynced;
+  line() << formatv("if ({0}) {{\n", *condition);
+  for (Region *way : {&branch.getThenRegion(), &branch.getElseRegion()}) {
+    if (way->empty())
+      continue;
+    if (way == &branch.getElseRegion())
+      line() << "} else {\n";
+    ++indent;
+    unsynced = before;
+    if (failed(emitBlock(way->front())))
+      return failure();
+    after |= unsynced;
+    --indent;
+  }
+  line() << "}\n";
+  unsynced = after;
   return success();
 }
 
 LogicalResult KernelEmitter::emitOp(ctran::ScheduleOpInterface op) {
   if (isa<ctran::SourceOp, ctran::SinkOp>(op)) // proof only
     return success();
-  unsigned step = stepNames.size();
-  stepNames.push_back(labelOf(op));
+  unsigned step = steps.size();
+  steps.push_back({op, labelOf(op)});
   line() << "// " << step << ": " << labelOf(op) << "\n";
+  if (!options.timeline)
+    return emitStep(op, step);
+  order.push_back(step);
+  line() << "timeline.begin();\n";
+  if (failed(emitStep(op, step)))
+    return failure();
+  line() << "timeline.end();\n";
+  return success();
+}
+
+LogicalResult KernelEmitter::emitStep(ctran::ScheduleOpInterface op, unsigned step) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](ctran::CopyOp copy) { return emitCopy(copy, step); })
       .Case([&](ctran::ReduceOp reduce) { return emitReduce(reduce, step); })
@@ -350,7 +500,8 @@ LogicalResult KernelEmitter::emitWait(ctran::WaitOp op, unsigned step) {
 /// Blocks and threads of a program that leaves them open, as measured on H200 (test/Bench/cuda): a
 /// unit a thread as long as messages are short, all SMs when they are long.
 void KernelEmitter::chooseShape() {
-  int64_t bytes = std::max(mostMessage, mostBytes);
+  // Of a loop over blocks it is one block's part that is named.
+  int64_t bytes = std::max(mostMessage, mostBytes) * (blockLoop ? blocks : 1);
   auto ofKiB = [&](int64_t most) { return std::clamp<int64_t>((bytes + 1023) >> 10, 1, most); };
   options.threads = bytes <= (128 << 10) ? 128 : bytes <= (256 << 10) ? 256 : 512;
   if (together)
@@ -372,9 +523,13 @@ void KernelEmitter::fill(CudaKernel &kernel) {
       "// Generated by ncclx-translate --ctran-to-cuda from @{0}: {1} ranks, {2} blocks of "
       "{3} threads.\n",
       program.getSymName(), ranks, blocks, options.threads);
-  os << "#include \"ncclxrt/device/packet.cuh\"\n#include \"ncclxrt/device/transfer.cuh\"\n\n"
+  os << "#include \"ncclxrt/device/packet.cuh\"\n#include \"ncclxrt/device/transfer.cuh\"\n"
+     << (options.timeline ? "#include \"ncclxrt/device/timeline.cuh\"\n" : "") << "\n"
      << "namespace {\nusing namespace ncclxrt::device;\n\n";
+  if (options.timeline)
+    os << formatv("constexpr int timelineSteps = {0};\n", order.size());
   os << "struct Arguments {\n"
+     << (options.timeline ? "  uint64_t *timeline; // two words an op and block\n" : "")
      << formatv("  char *windows[{0}][{1}]; // of each rank, as this GPU sees it\n", windows, ranks)
      << formatv("  uint64_t *slots[{0}][{1}];\n", slots, ranks)
      << "  uint64_t *epochs; // one a block, 0 at first\n  Guard guard;\n  int64_t rank;\n};\n\n";
@@ -394,6 +549,11 @@ void KernelEmitter::fill(CudaKernel &kernel) {
       os << array.getGenerations() << ", ";
     os << "};\n";
   }
+  for (auto [i, table] : llvm::enumerate(e.tables))
+    os << formatv(
+        "__constant__ const int64_t table{0}[] = {{{1}};\n", i,
+        llvm::join(llvm::map_range(table.getValues(), [](int64_t v) { return std::to_string(v); }),
+                   ", "));
   if (!packetWindows.empty())
     os << formatv("constexpr bool aligned = {0}; // all messages start and end on 8 bytes\n"
                   "using Packet = {1};\n",
@@ -403,7 +563,8 @@ void KernelEmitter::fill(CudaKernel &kernel) {
                 "const __grid_constant__ Arguments a) {{\n",
                 options.threads, name)
      << "  awaitEarlierKernels();\n  releaseLaterKernels();\n  Epoch epoch(a.epochs);\n"
-     << "  const uint64_t run = epoch - 1;\n";
+     << "  const uint64_t run = epoch - 1;\n"
+     << (options.timeline ? "  Timeline timeline(a.timeline);\n" : "");
   int64_t below = 1;
   SmallVector<std::string> coordinates;
   for (unsigned axis = program.getGrid().size(); axis-- > 0;) {
@@ -414,6 +575,8 @@ void KernelEmitter::fill(CudaKernel &kernel) {
   for (const std::string &coordinate : llvm::reverse(coordinates))
     os << coordinate;
   os << text << "  epoch.end();\n}\n\n";
+  if (options.timeline)
+    os << "extern \"C\" __global__ void ncclxrt_clock(uint64_t *to) { tellTimelineClock(to); }\n";
 
   kernel.name = name;
   kernel.entry = name + "_kernel";
@@ -424,7 +587,9 @@ void KernelEmitter::fill(CudaKernel &kernel) {
     kernel.windows.push_back({window, bytesOf(window), int64_t(window.getGenerations())});
   for (ctran::SlotsOp array : e.slotArrays)
     kernel.slotWords.push_back(countOf(array) * int64_t(array.getGenerations()));
-  kernel.steps.assign(stepNames.begin(), stepNames.end());
+  kernel.steps = steps;
+  kernel.together = together;
+  kernel.order = order;
 }
 
 LogicalResult KernelEmitter::run(CudaKernel &kernel) {

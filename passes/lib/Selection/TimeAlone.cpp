@@ -92,10 +92,12 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
   return module;
 }
 
-std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel) {
+std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel,
+                                                  int64_t blocks) {
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
   options.oneKernel = oneKernel;
+  options.blocks = blocks;
   return createConvertNCCLXToCTran(options, target.trees);
 }
 

@@ -55,9 +55,9 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            bool cutByTiers, topology::TreePacker *trees)
+            bool cutByTiers, int64_t blocks, topology::TreePacker *trees)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        cutByTiers(cutByTiers), trees(trees), grid(std::move(grid)) {}
+        cutByTiers(cutByTiers), blocks(blocks), trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -65,6 +65,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore, oneKernel, cutByTiers;
+  int64_t blocks;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -465,6 +466,7 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     carrier.lanes = trees->copyLanes();
     carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
   }
+  carrier.blocks = blocks;
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -475,6 +477,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     if (failed(flight))
       return failure();
     s->flight = std::move(*flight);
+  } else if (oneKernel && algorithm == Algorithm::Direct && isAlone(op) && !whyNotInBlocks(op)) {
+    s->flight = ctran::emitInBlocks(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
   }
@@ -682,7 +686,7 @@ LogicalResult Converter::convertKernel(Operation *&op) {
   for (Value root : kernel->writes)
     llvm::append_range(after, freeTokens(root));
   addCompute(op->getLoc(), name, kernel->args, reads, kernel->writes.getArrayRef(), readRoots,
-             kernel->flops, kernel->bytes, /*sms=*/0, after, kernel->what);
+             kernel->flops, kernel->bytes, kernel->sms, after, kernel->what);
   return success();
 }
 
@@ -821,7 +825,8 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
-      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, own ? &*own : trees)
+      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks,
+                           own ? &*own : trees)
                      .run()))
         return signalPassFailure();
     }

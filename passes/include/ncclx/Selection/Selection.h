@@ -29,7 +29,7 @@ struct SelectionTarget {
 /// where that is asked for. All
 /// that is timed, chosen, proved or run for a target is lowered by it.
 std::unique_ptr<Pass> createLowering(const SelectionTarget &target, bool oneKernel = false,
-                                     int64_t blocks = 1);
+                                     int64_t blocks = 0);
 
 /// What timeAlone finds.
 struct AloneTime {

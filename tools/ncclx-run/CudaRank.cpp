@@ -343,7 +343,8 @@ bool CudaRank::launch(int contender, int64_t times) {
   return failed.empty();
 }
 
-/// Where blocks share every op, an op begins with the first of them and ends with the last.
+/// Where blocks share every op, an op begins with the first of them and ends with the last; the
+/// next one of a row begins no earlier.
 bool CudaRank::timelineOf(bool captured, Events &events, int64_t &errorNs) {
   const ncclxrtTraceEvent_t *told = nullptr;
   size_t count = 0;
@@ -362,6 +363,12 @@ bool CudaRank::timelineOf(bool captured, Events &events, int64_t &errorNs) {
       events.push_back(event);
       events.back().op = kernel->order[event.op];
     }
+  }
+  // Warps and blocks do not wait for each other between ops; a row shows one op at a time.
+  std::vector<int64_t> ended(world.plan.lanes.size());
+  for (ncclxrtTraceEvent_t &event : events) {
+    event.start_ns = std::max(event.start_ns, ended[size_t(event.lane)]);
+    event.end_ns = ended[size_t(event.lane)] = std::max(event.start_ns, event.end_ns);
   }
   return true;
 }

@@ -23,15 +23,16 @@ kill_one() {
   local out=$here/killed.txt start=$SECONDS
   "$here/ncclx-run" "$here/graphs/$2.mlir" --processes --backend=cuda --topology="$here/h200x2-nvswitch.json" \
     --timeout-ms=10000 "${@:3}" "${RUN_ARGS[@]}" > "$out" 2>&1 &
-  local job=$! rank
-  # The ranks are its children; the last one's death is what the others see.
+  local job=$! ranks=() i
+  # Its children are the ranks, once both have the driver; the later one is rank 1.
   for ((i = 0; i < 600; ++i)); do
     sleep 0.1
-    rank=$(pgrep -P $job | tail -1) || true
-    [[ $(pgrep -c -P $job) == 2 && $(nvidia-smi --query-compute-apps=pid --format=csv,noheader | wc -l) -ge 2 ]] && break
-  done
-  sleep 4
-  kill -KILL "$rank" 2> /dev/null || true
+    kill -0 $job || break
+    ranks=($(pgrep -P $job || true))
+    [[ ${#ranks[@]} == 2 ]] && grep -q cuda "/proc/${ranks[0]}/maps" && grep -q cuda "/proc/${ranks[1]}/maps" && break
+  done 2> /dev/null
+  sleep 6
+  kill -KILL "${ranks[1]:-none}" 2> /dev/null || true
   wait $job || true
   say "$1, after $((SECONDS - start)) s" "error:*rank 1*" "$(tail -1 "$out")"
 }

@@ -215,9 +215,10 @@ FailureOr<Counter> HostEmitter::counter(Value slot) {
     counter.count = number(ref->slot.getCount());
   }
   for (; at < ref->dims.size(); ++at) {
+    // Fewer indices than dimensions name all slots below.
     index = mul(index, constant(ref->dims[at].size));
-    if (counter.count)
-      counter.count = mul(counter.count, constant(ref->dims[at].size));
+    Value above = counter.count ? counter.count : constant(1);
+    counter.count = mul(above, constant(ref->dims[at].size));
   }
   counter.index = index;
   return counter;

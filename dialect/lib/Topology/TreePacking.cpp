@@ -530,7 +530,7 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
 }
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
-    : ranks(topology.numRanks()), resources(topology, rate) {
+    : topology(topology), ranks(topology.numRanks()), resources(topology, rate) {
   constexpr unsigned fewPeers = 8, mostLanes = 16;
   std::map<unsigned, std::set<std::string>> neighbours;
   for (const Link &link : topology.links) {
@@ -547,6 +547,12 @@ TreePacker::TreePacker(const Topology &topology, Rate rate)
       sums = std::max(sums, own.memoryPerByte.toDouble() /
                                 resources.resources()[own.memory].capacity.toDouble());
   }
+}
+
+const Tiers &TreePacker::tiers() {
+  if (!theTiers)
+    theTiers = findTiers(topology, resources);
+  return *theTiers;
 }
 
 const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, TreeFlow flow) {

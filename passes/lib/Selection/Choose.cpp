@@ -1,4 +1,6 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
+#include "ByTiers.h"
+
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Selection/Selection.h"
 
@@ -58,6 +60,31 @@ static bool isAtBound(const Choice &choice, Algorithm algorithm) {
          *candidate.seconds <= 1.02 * choice.bound->seconds.toDouble();
 }
 
+/// Why `algorithm`, which can carry `op`, is not tried on `target`; `byTiers`: why there are none.
+static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
+                               const SelectionTarget &target,
+                               const std::optional<std::string> &byTiers) {
+  int64_t ranks = lookupGrid(op).getNumRanks();
+  constexpr int64_t mostPeers = 4096; // some seconds
+  if (!byTiers && algorithm != Algorithm::Hierarchical && getGroupSize(op) > mostPeers)
+    return llvm::formatv("its groups of {0} are too large to simulate", getGroupSize(op));
+  switch (algorithm) {
+  case Algorithm::Hierarchical:
+    return byTiers.value_or("");
+  case Algorithm::Trees:
+  case Algorithm::Routed:
+    return byTiers ? whyNotPacked(op, algorithm, target)
+                   : "the machine has tiers that are all alike";
+  case Algorithm::Ring:
+  case Algorithm::Bruck:
+    if (!byTiers && ranks > mostOneByOne)
+      return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
+    return "";
+  default:
+    return "";
+  }
+}
+
 /// Hosts of its first group.
 static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) {
   std::set<int> hosts;
@@ -73,6 +100,9 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
   choice.bound = boundOf(op, choice.bytes, target);
   std::optional<Algorithm> fastest;
   double best = 0;
+  std::optional<std::string> byTiers = whyNot(op, Algorithm::Hierarchical, axes);
+  if (!byTiers)
+    byTiers = whyNotByTiers(op, target);
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
     if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
@@ -80,9 +110,8 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
     } else if (candidate.algorithm == Algorithm::Routed && !op.getAlgorithm() && !target.rules &&
                isAtBound(choice, Algorithm::Direct)) {
       candidate.refused = "direct is within 2 % of the bound";
-    } else if (candidate.algorithm == Algorithm::Trees ||
-               candidate.algorithm == Algorithm::Routed) {
-      candidate.refused = whyNotPacked(op, candidate.algorithm, target);
+    } else {
+      candidate.refused = whyNotTried(op, candidate.algorithm, target, byTiers);
     }
     if (candidate.refused.empty()) {
       FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes);

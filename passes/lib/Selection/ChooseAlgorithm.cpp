@@ -1,8 +1,8 @@
 //===- ChooseAlgorithm.cpp - Give each collective an algorithm --------------------------===//
+#include "ByTiers.h"
 #include "ReadTarget.h"
 
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Remarks.h"
@@ -67,6 +67,29 @@ static std::string numbersOf(const Choice &choice) {
   return text;
 }
 
+/// The grid of a function's program once one of its collectives goes by tiers, or nothing where
+/// another names, or has been given, an algorithm that needs its axes whole.
+static std::optional<ProgramGrid> cutGrid(FunctionOpInterface function, ProgramGrid grid,
+                                          const SelectionTarget &target) {
+  grid.cutBy(target.trees->tiers());
+  WalkResult walked = function->walk([&](CollectiveOpInterface op) {
+    bool keeps = !op.getAlgorithm() || !whyNot(op, *op.getAlgorithm(), grid.axesOf(op).size());
+    return keeps ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return std::nullopt;
+  return grid;
+}
+
+static bool namesTiers(FunctionOpInterface function) {
+  return function
+      ->walk([](CollectiveOpInterface op) {
+        return op.getAlgorithm() == Algorithm::Hierarchical ? WalkResult::interrupt()
+                                                            : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarget &target) {
   if (failed(requireKnownSizes(module)))
     return failure();
@@ -78,6 +101,8 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       FailureOr<ProgramGrid> grid = ProgramGrid::of(function);
       if (failed(grid))
         return WalkResult::interrupt();
+      if (target.trees && namesTiers(function))
+        grid->cutBy(target.trees->tiers());
       grids.insert({function, std::move(*grid)});
     }
     size_t axes = grids.at(function).axesOf(op).size();
@@ -91,15 +116,30 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       setOrder(op);
       return WalkResult::advance();
     }
-    std::string key = timingKey(op) + std::to_string(axes);
-    auto it = known.find(key);
-    if (it == known.end()) {
-      FailureOr<Choice> found = choose(op, axes, target);
-      if (failed(found))
-        return WalkResult::interrupt();
-      it = known.insert({key, std::move(*found)}).first;
+    auto chooseOn = [&](const SelectionTarget &machine) -> const Choice * {
+      std::string key = timingKey(op) + std::to_string(axes) + (machine.trees ? "" : " no tiers");
+      auto it = known.find(key);
+      if (it == known.end()) {
+        FailureOr<Choice> found = choose(op, axes, machine);
+        if (failed(found))
+          return nullptr;
+        it = known.insert({key, std::move(*found)}).first;
+      }
+      return &it->second;
+    };
+    const Choice *chosen = chooseOn(target);
+    if (chosen && chosen->algorithm == Algorithm::Hierarchical) {
+      if (std::optional<ProgramGrid> cut = cutGrid(function, grids.at(function), target)) {
+        grids.insert_or_assign(function, std::move(*cut));
+      } else {
+        SelectionTarget without = target;
+        without.trees = nullptr;
+        chosen = chooseOn(without);
+      }
     }
-    const Choice &choice = it->second;
+    if (!chosen)
+      return WalkResult::interrupt();
+    const Choice &choice = *chosen;
     std::string numbers = numbersOf(choice);
     if (!choice.algorithm) {
       op->emitOpError("has no algorithm that can carry it") << numbers;

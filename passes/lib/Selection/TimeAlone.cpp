@@ -1,5 +1,8 @@
 //===- TimeAlone.cpp - How long one collective takes by itself -------------------------===//
-#include "ncclx/Analysis/TopologyCost.h"
+#include "ByTiers.h"
+
+#include "ncclx/Analysis/TierCost.h"
+#include "ncclx/CTran/Access.h"
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/Sizes.h"
@@ -90,11 +93,12 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
 }
 
 std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel,
-                                                  int64_t blocks) {
+                                                  int64_t blocks, bool cutByTiers) {
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
   options.oneKernel = oneKernel;
   options.blocks = blocks;
+  options.cutByTiers = cutByTiers;
   return createConvertNCCLXToCTran(options, target.trees);
 }
 
@@ -109,19 +113,24 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
     return op->emitOpError("runs on ")
            << ranks << " ranks, but the topology '" << target.topology->name << "' has "
            << target.topology->numRanks();
+  bool byOne = isTimedByOne(op, algorithm, target);
   OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes);
   PassManager pm(op->getContext());
-  pm.addPass(createLowering(target));
+  pm.addPass(createLowering(target, /*oneKernel=*/false, /*blocks=*/0, byOne));
   if (failed(pm.run(*module)))
     return failure();
   auto program = module->lookupSymbol<ctran::ProgramOp>(aloneName);
   FailureOr<std::unique_ptr<ctran::machine::Schedule>> schedule = ctran::readSchedule(program);
   if (failed(schedule))
     return failure();
-  TopologyCost cost(*target.topology, target.rate);
   ctran::machine::TimeOptions timeOptions;
   timeOptions.keepOps = false;
-  ctran::machine::TimeResult time = ctran::machine::simulate(**schedule, cost, timeOptions);
+  ctran::machine::TimeResult time;
+  if (byOne && ctran::isSymmetric(program))
+    time = ctran::machine::simulate(**schedule, TierCost(target.trees->tiers()), timeOptions);
+  else
+    time = ctran::machine::simulate(**schedule, TopologyCost(*target.topology, target.rate),
+                                    timeOptions);
   if (time.apart)
     return AloneTime{0, time.message};
   if (!time.ok)

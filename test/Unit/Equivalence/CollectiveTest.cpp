@@ -35,6 +35,8 @@ bool carries(const std::string &algorithm, Kind kind) {
     return kind <= Kind::AllToAll;
   if (algorithm == "eager")
     return kind <= Kind::AllToAll || rooted;
+  if (algorithm == "hierarchical")
+    return kind <= Kind::AllToAll;
   return algorithm != "binomial" || rooted;
 }
 
@@ -56,7 +58,10 @@ std::vector<Sizes> cutSizes(int64_t n) {
 
 /// Reductions over the dims of `axes`; whatever carries partial results accumulates in the element
 /// type.
-std::string reductionOf(int64_t i, const std::string &element, bool partial) {
+std::string reductionOf(int64_t i, const std::string &element, bool partial,
+                        bool anyOrder = false) {
+  if (anyOrder && element[0] != 'i' && element[0] != 'u') // floats: what has one result
+    return std::string(i % 2 ? "max" : "min") + " accumulate " + element + " order any";
   static const char *kinds[] = {"sum", "max", "avg", "min", "prod"};
   std::string accumulate = element;
   if (!partial && (element == "bf16" || element == "f16" || element[1] == '8'))
@@ -67,6 +72,7 @@ std::string reductionOf(int64_t i, const std::string &element, bool partial) {
 void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algorithm) {
   int64_t n = g.groupSize(axes), i = 0;
   bool partial = algorithm != "direct" && !algorithm.empty();
+  bool anyOrder = algorithm == "hierarchical";
   switch (kind) {
   case Kind::AllGather:
     for (const Sizes &s : cutSizes(n)) {
@@ -78,7 +84,7 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algo
   case Kind::ReduceScatter:
     for (const Sizes &s : cutSizes(n))
       g.result(g.reduceScatter(g.argument(s.shape, s.element), s.dim,
-                               reductionOf(i++, s.element, partial), axes));
+                               reductionOf(i++, s.element, partial, anyOrder), axes));
     return;
   case Kind::AllReduce:
     for (auto &[element, shape] : std::vector<std::pair<std::string, Shape>>{{"f32", {0}},
@@ -90,7 +96,8 @@ void addCases(GraphText &g, Kind kind, const Axes &axes, const std::string &algo
                                                                              {"f32", {4 * n + 1}},
                                                                              {"f32", {20'011}},
                                                                              {"bf16", {257}}})
-      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, partial), axes));
+      g.result(g.allReduce(g.argument(shape, element), reductionOf(i++, element, partial, anyOrder),
+                           axes));
     return;
   case Kind::AllToAll:
     g.result(g.allToAll(g.argument({2 * n, 3}, "f32"), 0, 1, axes));
@@ -219,6 +226,32 @@ TEST(SlowEquivalence, TwentyFourMembers) {
     for (Kind kind : allKinds)
       expectKind(kind, 24, algorithm, {.runs = 2, .adversarial = 1},
                  {(int(kind) + (*algorithm == 'd')) % 2 ? "shm" : "tcp"}); // it takes long
+}
+
+// Hosts of as many ranks each; shards that are cut unevenly, and what goes in many chunks.
+void expectHosts(int64_t hosts, int64_t members, const Options &given,
+                 const std::vector<std::string> &transports) {
+  Options options = given;
+  options.hosts = hosts;
+  for (Kind kind : allKinds)
+    expectKind(kind, hosts * members, "hierarchical", options, transports);
+}
+TEST(Equivalence, Hierarchical) {
+  expectHosts(2, 2, {}, {"shm", "tcp"});
+  expectHosts(3, 2, {.runs = 2, .adversarial = 1}, {"shm"});
+}
+TEST(SlowEquivalence, Hierarchical) {
+  expectHosts(2, 4, {}, {"shm"});
+  expectHosts(4, 2, {}, {"tcp"});
+}
+TEST(Equivalence, HierarchicalSpecialValues) {
+  GraphText g({{"x", 4}});
+  g.algorithm = "hierarchical";
+  for (const char *element : {"f32", "f64", "bf16", "f16", "f8E4M3FN", "f8E5M2"})
+    for (const char *kind : {"min", "max"})
+      g.result(g.allReduce(g.argument({67}, element),
+                           std::string(kind) + " accumulate " + element + " order any", {"x"}));
+  expectEqual(g, {.specials = true, .hosts = 2});
 }
 
 // NaN, infinities and zeros of both signs, in every kind of reduction and type.

@@ -28,13 +28,27 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-topology::Topology processes(int64_t ranks) {
+topology::Topology processes(int64_t ranks, int64_t hosts = 1) {
   topology::ProcessHost host;
-  host.ranks = ranks;
+  host.ranks = ranks / hosts;
   host.cores = 2;
   host.memoryBytesPerSec = 10'000'000'000;
   host.coreCopyBytesPerSec = 5'000'000'000;
-  return topology::makeProcessHost(host);
+  topology::Topology one = topology::makeProcessHost(host);
+  if (hosts == 1)
+    return one;
+  topology::Node net;
+  net.name = "net";
+  net.kind = topology::NodeKind::net;
+  one.nodes.push_back(net);
+  unsigned memory = 0, network = one.nodes.size() - 1;
+  topology::Rates rates = {1'000'000'000, 1'000'000'000};
+  one.links.push_back({memory, network, topology::LinkKind::tcp, 1, rates, 5000, 0});
+  one.links.push_back({network, memory, topology::LinkKind::tcp, 1, rates, 5000, 0});
+  std::string problem;
+  topology::Replication often;
+  often.hosts = unsigned(hosts);
+  return *topology::replicateHosts(one, often, problem);
 }
 
 /// How far a text is taken: to its choices, which the reference needs, to a proof, or to code.
@@ -43,13 +57,13 @@ enum class Depth { chosen, proved, code };
 /// A text on its way to code, with what the stages say.
 struct Compiled {
   Compiled(const std::string &text, int64_t ranks, const std::string &transport,
-           Depth depth = Depth::code)
-      : topology(processes(ranks)), handler(&context,
-                                            [this](Diagnostic &diagnostic) {
-                                              messages += diagnostic.str() + "\n";
-                                              for (Diagnostic &note : diagnostic.getNotes())
-                                                messages += "  " + note.str() + "\n";
-                                            }),
+           Depth depth = Depth::code, int64_t hosts = 1)
+      : topology(processes(ranks, hosts)), handler(&context,
+                                                   [this](Diagnostic &diagnostic) {
+                                                     messages += diagnostic.str() + "\n";
+                                                     for (Diagnostic &note : diagnostic.getNotes())
+                                                       messages += "  " + note.str() + "\n";
+                                                   }),
         compilation(context, {&topology, topology::Rate::payload, transport == "shm"}) {
     DialectRegistry registry;
     registerDriverDialects(registry);
@@ -328,7 +342,7 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
       return original->failure;
     text = passed(text, options.pipeline);
   }
-  Compiled compiled(text, graph.ranks(), transport);
+  Compiled compiled(text, graph.ranks(), transport, Depth::code, options.hosts);
   if (!compiled.failure.empty())
     return compiled.failure;
   Compilation &compilation = compiled.compilation;

@@ -18,6 +18,7 @@ struct Options {
   /// is.
   std::string pipeline = "";
   bool specials = false; ///< NaN, infinities and -0 among the inputs
+  int64_t hosts = 1;     ///< that the ranks are on, as many on each
   bool cpp = false;      ///< run the C++ carrier instead of the one in this process
 };
 

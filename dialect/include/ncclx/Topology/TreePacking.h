@@ -3,6 +3,7 @@
 #define NCCLX_TOPOLOGY_TREEPACKING_H
 
 #include "ncclx/Topology/FlowRouting.h"
+#include "ncclx/Topology/Tiers.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <map>
 #include <memory>
@@ -59,6 +60,8 @@ public:
   /// Seconds that a sum takes for each byte that it reads or writes, on the slowest rank; 0 where
   /// copies stand still meanwhile.
   double sumSecondsPerByte() const { return sums; }
+  /// Of all its ranks.
+  const Tiers &tiers();
   /// Null where packTrees has none.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);
   /// Null where routeFlows has none.
@@ -66,6 +69,8 @@ public:
                        unsigned maxShares = maxRoutedShares);
 
 private:
+  const Topology &topology;
+  std::optional<Tiers> theTiers;
   unsigned ranks, lanes = 1;
   double sums = 0;
   ResourceModel resources;

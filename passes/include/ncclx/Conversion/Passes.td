@@ -33,7 +33,9 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
            "that is alone works block by block">,
     Option<"blocks", "blocks", "int64_t", "0", "Blocks of that kernel, where they work so; 0: as many as suit">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
-           "Topology file for `trees` and `routed`; without it, the module's ncclx.topology">
+           "Topology file for `trees`, `routed` and `hierarchical`; without it, the module's ncclx.topology">,
+    Option<"cutByTiers", "cut-by-tiers", "bool", "false",
+           "Axes are cut where the topology's tiers begin (as they are where a collective is hierarchical)">
   ];
   let dependentDialects = ["::mlir::ctran::CTranDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

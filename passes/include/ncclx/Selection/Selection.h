@@ -21,7 +21,7 @@ struct SelectionTarget {
   topology::Rate rate = topology::Rate::payload;
   bool loadStore = true;            ///< peers' memory is reached by load and store
   const RuleTable *rules = nullptr; ///< asked before any prediction; may be null
-  /// Of this topology and rate; null: trees are not considered.
+  /// Of this topology and rate; null: trees and tiers are not considered.
   topology::TreePacker *trees = nullptr;
 };
 
@@ -40,7 +40,9 @@ struct AloneTime {
 /// `target`, all groups of its grid at once: the simulated time of the schedule that the algorithm
 /// writes. With `bytes` it is the same collective of buffers of one dimension and about as large.
 /// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
-/// static shapes; its algorithm attribute is not read.
+/// static shapes; its algorithm attribute is not read. What is hierarchical, on GPUs, and direct
+/// exchanges of many ranks on a machine with tiers are timed by one rank for all, each as slow as
+/// the slowest.
 FailureOr<AloneTime> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                                const SelectionTarget &target,
                                std::optional<int64_t> bytes = std::nullopt);

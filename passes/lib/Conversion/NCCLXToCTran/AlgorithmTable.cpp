@@ -29,6 +29,7 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   case Algorithm::Binomial:
     return ReductionOrder::Tree;
   case Algorithm::Trees:
+  case Algorithm::Hierarchical:
     return ReductionOrder::Any;
   }
   llvm_unreachable("all algorithms are handled");
@@ -164,6 +165,10 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
       return llvm::formatv("counts are looked up along one axis, not {0}", axes).str();
     return whyNotAll(op, topology::maxRoutedMembers);
   }
+  case Algorithm::Hierarchical:
+    if (flow.route != Route::All || flow.isCounted())
+      return llvm::formatv("there is no hierarchy for {0}", op->getName().stripDialect()).str();
+    return std::nullopt;
   case Algorithm::Binomial:
     if (!rooted)
       return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();

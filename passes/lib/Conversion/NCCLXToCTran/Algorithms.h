@@ -18,6 +18,13 @@
 namespace mlir::ctran {
 namespace topology = ncclx::topology;
 
+/// The axes of a group along one tier of the machine.
+struct TierOfGroup {
+  SmallVector<unsigned> axes;
+  double bytesPerSecond = 1; ///< of one rank, while all send and receive
+  double latency = 0;        ///< seconds
+};
+
 struct CollectiveSpec {
   ncclx::Dataflow flow;       ///< who sends which box to whom
   std::string name;           ///< "c0": prefix of windows, slots and of the value's name
@@ -40,6 +47,9 @@ struct CollectiveSpec {
   const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
+  /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
+  /// this order.
+  SmallVector<TierOfGroup> tiers;
 
   int64_t groupSize(ScheduleBuilder &s) const;
   /// The rank number of a member of a group of all ranks.
@@ -93,6 +103,9 @@ FailureOr<InFlight> emitWritten(ScheduleBuilder &s, const CollectiveSpec &c, Ope
 Value emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, ValueRange before);
 /// Binomial: a tree from or to the root, ceil(log2 n) deep.
 InFlight emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// Along each tier of the machine in turn, in chunks that overlap.
+InFlight emitHierarchical(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Trees packed into a topology.
 InFlight emitTrees(ScheduleBuilder &s, const CollectiveSpec &c);

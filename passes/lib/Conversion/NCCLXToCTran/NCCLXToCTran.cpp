@@ -33,6 +33,16 @@ bool isBarrier(Operation *op) {
          op->hasTrait<OpTrait::IsTerminator>();
 }
 
+/// Does some collective follow the tiers of the machine?
+bool isHierarchical(func::FuncOp function) {
+  return function
+      .walk([](CollectiveOpInterface op) {
+        return op.getAlgorithm() == Algorithm::Hierarchical ? WalkResult::interrupt()
+                                                            : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// A collective that has been started and not finished.
 struct Started {
   ctran::CollectiveSpec spec;
@@ -45,16 +55,16 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            int64_t blocks, topology::TreePacker *trees)
+            bool cutByTiers, int64_t blocks, topology::TreePacker *trees)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        blocks(blocks), trees(trees), grid(std::move(grid)) {}
+        cutByTiers(cutByTiers), blocks(blocks), trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
 private:
   func::FuncOp function;
   OpBuilder b;
-  bool loadStore, oneKernel;
+  bool loadStore, oneKernel, cutByTiers;
   int64_t blocks;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
@@ -76,6 +86,7 @@ private:
                                                    const ctran::CollectiveSpec &spec);
   LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -128,6 +139,8 @@ LogicalResult Converter::check() {
       return failure();
     grid = std::move(*found);
   }
+  if (trees && (cutByTiers || isHierarchical(function)))
+    grid->cutBy(trees->tiers());
   // Kernels read globals behind the back of windows, which is in order for constants alone.
   WalkResult globals = function.walk([](memref::GetGlobalOp op) {
     auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(op, op.getNameAttr());
@@ -421,6 +434,21 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
   return success();
 }
 
+LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  if (!trees)
+    return op->emitOpError("asks for hierarchical, which follows a topology's tiers: there is "
+                           "neither the pass's topology=FILE nor the module's ncclx.topology");
+  if (grid->numRanks() > int64_t(trees->numRanks()))
+    return op->emitOpError("runs on ")
+           << grid->numRanks() << " ranks, but the topology has " << trees->numRanks();
+  SmallVector<ProgramGrid::OfTier> found;
+  if (std::optional<std::string> why = grid->axesByTier(op, trees->tiers(), found))
+    return op->emitOpError("asks for hierarchical, but ") << *why;
+  for (const ProgramGrid::OfTier &of : found)
+    spec.tiers.push_back({of.axes, of.tier->bytesPerSecond, of.tier->latency});
+  return success();
+}
+
 static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
                             const ctran::CollectiveSpec &spec) {
   switch (algorithm) {
@@ -438,6 +466,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitTrees(s, spec);
   case Algorithm::Routed:
     return ctran::emitRouted(s, spec);
+  case Algorithm::Hierarchical:
+    return ctran::emitHierarchical(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -453,6 +483,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (!written && algorithm == Algorithm::Trees && failed(packTrees(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Routed && failed(route(op, s->spec)))
+    return failure();
+  if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
@@ -829,8 +861,9 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
-      if (failed(
-              Converter(function, grid, loadStore, oneKernel, blocks, own ? &*own : trees).run()))
+      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks,
+                           own ? &*own : trees)
+                     .run()))
         return signalPassFailure();
     }
   }

@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
@@ -187,4 +188,70 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
   if (axes.empty())
     axes.push_back(0);
   return axes;
+}
+
+/// Members of one level, where a tier is large and its size has such a divisor: a member then has
+/// few peers, and moves as much.
+static constexpr int64_t mostOfLevel = 16;
+
+void ProgramGrid::cutBy(const topology::Tiers &tiers) {
+  SmallVector<Axis> cut;
+  auto add = [&](Axis axis) {
+    SmallVector<Axis> inner; // innermost first
+    std::string name = axis.name;
+    while (axis.size > mostOfLevel) {
+      int64_t size = mostOfLevel;
+      while (axis.size % size)
+        --size;
+      if (size == 1)
+        break;
+      inner.push_back({axis.name, size, axis.stride});
+      axis.size /= size;
+      axis.stride *= size;
+      axis.name = name + " / " + std::to_string(axis.stride);
+    }
+    cut.push_back(axis);
+    cut.append(inner.rbegin(), inner.rend());
+  };
+  for (Axis axis : list) {
+    std::string name = axis.name;
+    for (const topology::Tier &tier : tiers.list)
+      if (tier.stride > axis.stride && tier.stride < axis.stride * axis.size &&
+          tier.stride % axis.stride == 0 && axis.stride * axis.size % tier.stride == 0) {
+        add({name + " by " + tier.name, axis.stride * axis.size / tier.stride, tier.stride});
+        axis.size = tier.stride / axis.stride;
+      }
+    add(axis);
+  }
+  list = std::move(cut);
+}
+
+std::optional<std::string> ProgramGrid::axesByTier(Operation *op, const topology::Tiers &tiers,
+                                                   SmallVectorImpl<OfTier> &result) const {
+  if (tiers.list.size() < 2)
+    return "the machine has no tiers: " + tiers.why;
+  int64_t members = 1; // of the last level
+  for (unsigned number : axesOf(op)) {
+    const Axis &axis = list[number];
+    auto tier = llvm::find_if(tiers.list, [&](const topology::Tier &t) {
+      return axis.stride >= t.stride && axis.stride * axis.size <= t.stride * t.size;
+    });
+    if (tier == tiers.list.end())
+      return llvm::formatv("axis '{0}' of {1} ranks, {2} apart, is not cut by blocks of the tiers",
+                           axis.name, axis.size, axis.stride)
+          .str();
+    bool isNew = result.empty() || result.back().tier < &*tier;
+    if (!isNew && result.back().tier != &*tier)
+      return llvm::formatv("its groups list {0}s before {1}s", result.back().tier->name, tier->name)
+          .str();
+    members = isNew ? axis.size : members * axis.size;
+    if (isNew || members > mostOfLevel) {
+      result.push_back({&*tier, {}});
+      members = axis.size;
+    }
+    result.back().axes.push_back(number);
+  }
+  if (result.empty() || result.front().tier == result.back().tier)
+    return std::string("its groups lie on one tier");
+  return std::nullopt;
 }

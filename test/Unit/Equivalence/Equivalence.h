@@ -17,8 +17,9 @@ struct Options {
   /// Passes that the graph goes through before it is compiled; the reference interprets it as it
   /// is.
   std::string pipeline = "";
-  bool specials = false; ///< NaN, infinities and -0 among the inputs
-  bool cpp = false;      ///< run the C++ carrier instead of the one in this process
+  bool interpretOnly = false; ///< no schedule is made: the interpreter runs both graphs
+  bool specials = false;      ///< NaN, infinities and -0 among the inputs
+  bool cpp = false;           ///< run the C++ carrier instead of the one in this process
 };
 
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in

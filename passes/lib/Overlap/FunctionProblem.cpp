@@ -321,7 +321,7 @@ std::string FunctionProblem::addAwait(AwaitOp await, const overlap::CostModel &c
   sites.push_back({nullptr, collective, {await}});
   addBuffer(number, await->getResults());
   numbers[await] = number;
-  resumed.push_back({number, from->second});
+  rests.push_back({number, from->second});
   given.insert(given.begin(), {StepKind::start, number});
   given.push_back({StepKind::await, number});
   return "";
@@ -399,7 +399,7 @@ void FunctionProblem::findResumed() {
 }
 
 void FunctionProblem::shareTimes() {
-  for (auto [rest, start] : resumed) {
+  for (auto [rest, start] : rests) {
     unsigned number = behindGlue[start].front();
     overlap::Op &first = problem.ops[number], &second = problem.ops[rest];
     double behind = 0;
@@ -415,6 +415,16 @@ void FunctionProblem::shareTimes() {
       op->joules *= share;
     }
   }
+}
+
+std::vector<FunctionProblem::Resumed> FunctionProblem::resumed() const {
+  std::vector<Resumed> list;
+  for (auto [rest, start] : rests) {
+    Value future = AwaitOp(sites[rest].awaits.front()).getFuture();
+    list.push_back(
+        {rest, behindGlue.lookup(start).front(), cast<BlockArgument>(future).getArgNumber() - 1});
+  }
+  return list;
 }
 
 std::vector<std::pair<unsigned, unsigned>> FunctionProblem::carried() {

@@ -42,8 +42,12 @@ public:
   overlap::Schedule given;  ///< what the function says
   std::vector<Site> sites;  ///< of each op of the problem
   unsigned withoutCost = 0; ///< kernels whose cost is not known: taken as none
-  /// Collectives go from one iteration to the next.
-  bool carries() const { return !resumed.empty(); }
+  /// A collective that the iteration before has started: its number here, that of its start, and
+  /// the loop's value that is its future.
+  struct Resumed {
+    unsigned rest, start, argument;
+  };
+  std::vector<Resumed> resumed() const;
   /// The peak of `given` with its loops as they were before they were scheduled.
   int64_t peakBefore() const;
 
@@ -71,7 +75,7 @@ private:
   /// such a collective is shared: as much as kernels run behind the start is the start's, what is
   /// left begins with the block.
   llvm::DenseMap<Operation *, StartOp> comesFrom;
-  std::vector<std::pair<unsigned, Operation *>> resumed; ///< its number; its start
+  std::vector<std::pair<unsigned, Operation *>> rests; ///< its number; its start
   void findResumed();
   void shareTimes();
   void complete(Operation *before);

@@ -223,14 +223,33 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   return success();
 }
 
+/// Where a future goes that a block's op has started: which of its loops, and which of the loop's
+/// values it becomes there.
+std::optional<std::array<int64_t, 2>> handedTo(StartOp start) {
+  auto loops = start->getBlock()->getOps<scf::ForOp>();
+  for (OpOperand &use : start.getFuture().getUses())
+    if (auto loop = dyn_cast<scf::ForOp>(use.getOwner()))
+      for (auto [i, candidate] : llvm::enumerate(loops))
+        if (candidate == loop)
+          return {{int64_t(i), int64_t(use.getOperandNumber()) - loop.getNumControlOperands()}};
+  return std::nullopt;
+}
+
 /// Writes down what the schedule promises, on the op whose block it is.
 void Scheduler::promise(Operation *where, const FunctionProblem &f, const Solution &solution) {
-  if (f.carries())
-    return; // a trace has no iterations to compare by
   Builder b(where->getContext());
+  // The places of the problem's ops in the contract.
+  std::vector<unsigned> ops, place(f.problem.ops.size());
+  for (overlap::Step step : solution.schedule)
+    if (step.kind != overlap::StepKind::await && !f.problem.ops[step.op].partOf) {
+      place[step.op] = ops.size();
+      ops.push_back(step.op);
+    }
+  std::vector<FunctionProblem::Resumed> resumed = f.resumed();
   SmallVector<Attribute> list;
   for (const overlap::Promise &p :
        overlap::contractOf(f.problem, solution.schedule, solution.timeline)) {
+    unsigned op = ops[list.size()];
     SmallVector<NamedAttribute> entry = {
         b.getNamedAttr("name", b.getStringAttr(p.name)),
         b.getNamedAttr("kind", b.getStringAttr(p.collective ? "collective"
@@ -242,6 +261,14 @@ void Scheduler::promise(Operation *where, const FunctionProblem &f, const Soluti
       SmallVector<int64_t> beside(p.beside.begin(), p.beside.end());
       entry.push_back(b.getNamedAttr("beside", b.getDenseI64ArrayAttr(beside)));
     }
+    for (const FunctionProblem::Resumed &r : resumed)
+      if (r.rest == op)
+        entry.push_back(b.getNamedAttr(
+            "resumes", b.getDenseI64ArrayAttr({int64_t(place[r.start]), int64_t(r.argument)})));
+    if (CollectiveOpInterface collective = f.sites[op].collective)
+      if (auto start = dyn_cast<StartOp>(collective->getParentOp()))
+        if (auto handed = handedTo(start))
+          entry.push_back(b.getNamedAttr("handed_to", b.getDenseI64ArrayAttr(*handed)));
     list.push_back(b.getDictionaryAttr(entry));
   }
   where->setAttr(kContractAttrName, b.getArrayAttr(list));

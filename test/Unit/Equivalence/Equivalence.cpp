@@ -86,25 +86,6 @@ struct Compiled {
   Compilation compilation;
 };
 
-/// The graph after its passes; empty, with a failure noted, where one of them fails.
-std::string passed(const std::string &text, const std::string &pipeline) {
-  static bool registered = (registerOverlapPasses(), true);
-  (void)registered;
-  DialectRegistry registry;
-  registerDriverDialects(registry);
-  MLIRContext context(registry);
-  context.disableMultithreading();
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-  PassManager manager(&context);
-  std::string result;
-  if (!module || failed(parsePassPipeline(pipeline, manager)) || failed(manager.run(*module))) {
-    ADD_FAILURE() << pipeline << " fails on\n" << text;
-    return result;
-  }
-  llvm::raw_string_ostream(result) << *module;
-  return result;
-}
-
 void fill(const Options &options, int64_t run, int64_t rank, int64_t argument, ShapedType type,
           uint8_t *data) {
   auto memref = MemRefType::get(type.getShape(), type.getElementType());
@@ -318,6 +299,24 @@ llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
 }
 
 } // namespace
+
+std::string equivalence::passed(const std::string &text, const std::string &pipeline) {
+  static bool registered = (registerOverlapPasses(), true);
+  (void)registered;
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  MLIRContext context(registry);
+  context.disableMultithreading();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  PassManager manager(&context);
+  std::string result;
+  if (!module || failed(parsePassPipeline(pipeline, manager)) || failed(manager.run(*module))) {
+    ADD_FAILURE() << pipeline << " fails on\n" << text;
+    return result;
+  }
+  llvm::raw_string_ostream(result) << *module;
+  return result;
+}
 
 /// The interpreter on both graphs, where no schedule can be made of them.
 static std::string checkMeaning(const GraphText &graph, const Options &options) {

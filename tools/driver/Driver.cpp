@@ -100,6 +100,7 @@ std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
   made->functionName = functionName;
   made->numRanks = numRanks;
   made->oneKernel = oneKernel;
+  made->kernelBlocks = kernelBlocks;
   made->sizes = sizesOf(values);
   auto function = made->graphModule->lookupSymbol<func::FuncOp>(functionName);
   // Others that are for a range are graphs of their own: nobody calls them.
@@ -176,7 +177,7 @@ LogicalResult Compilation::choose() {
   if (oneKernel)
     graphModule->walk([](CollectiveOpInterface op) {
       if (!op.getAlgorithm() && !getSchedule(op))
-        op.setAlgorithm(Algorithm::Eager);
+        op.setAlgorithm(algorithmInKernel(op));
     });
   PassManager pm(&context);
   pm.addPass(createVerifyLegality());
@@ -253,6 +254,7 @@ LogicalResult Compilation::lower() {
     ConvertNCCLXToCTranOptions options;
     options.loadStore = target.loadStore;
     options.oneKernel = oneKernel;
+    options.blocks = kernelBlocks;
     pm.addPass(createConvertNCCLXToCTran(options));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());

@@ -53,8 +53,12 @@ class Compilation {
 public:
   Compilation(MLIRContext &context, SelectionTarget target) : context(context), target(target) {}
 
-  /// The program is to be one kernel of a GPU: collectives that name no algorithm are eager.
-  void asOneKernel() { oneKernel = true; }
+  /// The program is to be one kernel of a GPU of so many blocks, or 0 for as many as suit;
+  /// collectives that name no algorithm have one for it.
+  void asOneKernel(int64_t blocks) {
+    oneKernel = true;
+    kernelBlocks = blocks;
+  }
   /// Parses the file and finds what is to be compiled: the function or written `ctran.program` that
   /// is named; or the only function with collectives; or, where there is none, the only program.
   LogicalResult parse(StringRef path, StringRef function);
@@ -126,6 +130,7 @@ private:
   std::string functionName;
   int64_t numRanks = 0;
   bool written = false, oneKernel = false;
+  int64_t kernelBlocks = 0;
   std::vector<GraphCollective> graphCollectives;
   std::vector<GraphBranch> graphBranches;
   ctran::machine::ProofResult proofResult;

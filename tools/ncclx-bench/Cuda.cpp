@@ -132,7 +132,7 @@ void CudaBench::print(const Cell &cell, const Row &row) {
 bool CudaBench::run(const Cell &cell, bool oneKernel) {
   Compilation compilation(context, SelectionTarget{&machine, topology::Rate::payload, true});
   if (oneKernel)
-    compilation.asOneKernel();
+    compilation.asOneKernel(0);
   if (failed(compilation.parseText(graphOf(cell, nranks, options.algorithm, options.dtype), "")) ||
       failed(compilation.choose()) || failed(compilation.lower()))
     return false;

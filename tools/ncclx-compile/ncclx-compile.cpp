@@ -152,7 +152,7 @@ int main(int argc, char **argv) {
   SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
   Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
   if (gpu.kernelBlocks)
-    graph.asOneKernel();
+    graph.asOneKernel(*gpu.kernelBlocks);
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
   std::string error;

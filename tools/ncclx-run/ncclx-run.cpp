@@ -617,7 +617,7 @@ int main(int argc, char **argv) {
   report.rate = target.rate;
   Compilation compilation(context, target);
   if (oneKernel)
-    compilation.asOneKernel();
+    compilation.asOneKernel(kernelBlocks);
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
   report.function = compilation.function().str();

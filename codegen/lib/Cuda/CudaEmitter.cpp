@@ -48,6 +48,9 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (failed(emitFor(loop)))
         return failure();
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (failed(emitIf(branch)))
+        return failure();
     } else if (auto lane = dyn_cast<ctran::ScheduleOpInterface>(op)) {
       if (failed(emitOp(lane)))
         return failure();
@@ -79,10 +82,39 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
   line() << formatv("for (int64_t {0} = {1}; {0} < {2}; {0} += {3}) {{\n", name, *low, *high,
                     *step);
   ++indent;
+  unsynced = true; // by the turn before
   if (failed(emitBlock(*loop.getBody())))
     return failure();
+  unsynced = true; // where there was no turn, as before it
   --indent;
   line() << "}\n";
+  return success();
+}
+
+/// Ranks differ, and all threads of one take the same way.
+LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
+  for (Type type : branch.getResultTypes())
+    if (!isa<ctran::TokenType>(type))
+      return branch.emitOpError("gives a ") << type << "; the CUDA emitter gives tokens alone";
+  FailureOr<std::string> condition = e.number(branch, branch.getCondition());
+  if (failed(condition))
+    return failure();
+  bool before = unsynced, after = unsynced;
+  line() << formatv("if ({0}) {{\n", *condition);
+  for (Region *way : {&branch.getThenRegion(), &branch.getElseRegion()}) {
+    if (way->empty())
+      continue;
+    if (way == &branch.getElseRegion())
+      line() << "} else {\n";
+    ++indent;
+    unsynced = before;
+    if (failed(emitBlock(way->front())))
+      return failure();
+    after |= unsynced;
+    --indent;
+  }
+  line() << "}\n";
+  unsynced = after;
   return success();
 }
 
@@ -350,7 +382,8 @@ LogicalResult KernelEmitter::emitWait(ctran::WaitOp op, unsigned step) {
 /// Blocks and threads of a program that leaves them open, as measured on H200 (test/Bench/cuda): a
 /// unit a thread as long as messages are short, all SMs when they are long.
 void KernelEmitter::chooseShape() {
-  int64_t bytes = std::max(mostMessage, mostBytes);
+  // Of a loop over blocks it is one block's part that is named.
+  int64_t bytes = std::max(mostMessage, mostBytes) * (blockLoop ? blocks : 1);
   auto ofKiB = [&](int64_t most) { return std::clamp<int64_t>((bytes + 1023) >> 10, 1, most); };
   options.threads = bytes <= (128 << 10) ? 128 : bytes <= (256 << 10) ? 256 : 512;
   if (together)
@@ -394,6 +427,11 @@ void KernelEmitter::fill(CudaKernel &kernel) {
       os << array.getGenerations() << ", ";
     os << "};\n";
   }
+  for (auto [i, table] : llvm::enumerate(e.tables))
+    os << formatv(
+        "__constant__ const int64_t table{0}[] = {{{1}};\n", i,
+        llvm::join(llvm::map_range(table.getValues(), [](int64_t v) { return std::to_string(v); }),
+                   ", "));
   if (!packetWindows.empty())
     os << formatv("constexpr bool aligned = {0}; // all messages start and end on 8 bytes\n"
                   "using Packet = {1};\n",

@@ -26,28 +26,71 @@ unsigned CudaExpressions::indexOf(ctran::SlotsOp slots) {
   return at - slotArrays.begin();
 }
 
+/// How an op on numbers or conditions reads in C++; null for others.
+static const char *formOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, const char *>(op)
+      .Case([](arith::AddIOp) { return "({0} + {1})"; })
+      .Case([](arith::SubIOp) { return "({0} - {1})"; })
+      .Case([](arith::MulIOp) { return "({0} * {1})"; })
+      .Case([](arith::DivSIOp) { return "({0} / {1})"; })
+      .Case([](arith::RemSIOp) { return "({0} % {1})"; })
+      .Case([](arith::MinSIOp) { return "lesser({0}, {1})"; })
+      .Case([](arith::AndIOp) { return "({0} & {1})"; })
+      .Case([](arith::OrIOp) { return "({0} | {1})"; })
+      .Case([](arith::XOrIOp) { return "({0} ^ {1})"; })
+      .Case([](arith::SelectOp) { return "({0} ? {1} : {2})"; })
+      .Case([](arith::CmpIOp compare) -> const char * {
+        switch (compare.getPredicate()) {
+        case arith::CmpIPredicate::eq:
+          return "({0} == {1})";
+        case arith::CmpIPredicate::ne:
+          return "({0} != {1})";
+        case arith::CmpIPredicate::slt:
+          return "({0} < {1})";
+        case arith::CmpIPredicate::sle:
+          return "({0} <= {1})";
+        case arith::CmpIPredicate::sgt:
+          return "({0} > {1})";
+        case arith::CmpIPredicate::sge:
+          return "({0} >= {1})";
+        default:
+          return nullptr; // indices are signed
+        }
+      })
+      .Default([](Operation *) { return nullptr; });
+}
+
 FailureOr<std::string> CudaExpressions::number(Operation *op, Value value) {
   if (std::optional<int64_t> constant = ctran::constantOf(value))
-    return std::to_string(*constant);
+    return value.getType().isInteger(1) ? std::string(*constant ? "true" : "false")
+                                        : std::to_string(*constant);
   if (auto it = names.find(value); it != names.end())
     return it->second;
   Operation *definition = value.getDefiningOp();
-  const char *infix = definition ? llvm::TypeSwitch<Operation *, const char *>(definition)
-                                       .Case([](arith::AddIOp) { return "+"; })
-                                       .Case([](arith::SubIOp) { return "-"; })
-                                       .Case([](arith::MulIOp) { return "*"; })
-                                       .Case([](arith::DivSIOp) { return "/"; })
-                                       .Case([](arith::RemSIOp) { return "%"; })
-                                       .Default([](Operation *) { return nullptr; })
-                                 : nullptr;
-  if (!infix)
+  if (auto own = dyn_cast_if_present<ctran::CoordValueOp>(definition))
+    return coord(op, own.getCoord());
+  if (auto table = dyn_cast_if_present<ctran::TableOp>(definition)) {
+    FailureOr<std::string> at = coord(op, table.getCoord());
+    if (failed(at))
+      return failure();
+    tables.push_back(table);
+    return formatv("table{0}[{1}]", tables.size() - 1, *at).str();
+  }
+  const char *form = definition ? formOf(definition) : nullptr;
+  if (!form)
     return op->emitOpError("uses a number that the CUDA emitter cannot print: it knows constants, "
-                           "loop variables and addi, subi, muli, divsi, remsi of them");
-  FailureOr<std::string> left = number(op, definition->getOperand(0));
-  FailureOr<std::string> right = number(op, definition->getOperand(1));
-  if (failed(left) || failed(right))
-    return failure();
-  return "(" + *left + " " + infix + " " + *right + ")";
+                           "loop variables, coordinates, tables, and additions, subtractions, "
+                           "products, signed divisions, remainders and comparisons, and, or, xor "
+                           "and select of them");
+  SmallVector<std::string> operands;
+  for (Value operand : definition->getOperands()) {
+    FailureOr<std::string> text = number(op, operand);
+    if (failed(text))
+      return failure();
+    operands.push_back(*text);
+  }
+  operands.resize(3);
+  return formatv(form, operands[0], operands[1], operands[2]).str();
 }
 
 FailureOr<std::string> CudaExpressions::coord(Operation *op, Value value) {

@@ -38,11 +38,12 @@ public:
 
   SmallVector<ctran::WindowOp> windows;
   SmallVector<ctran::SlotsOp> slotArrays;
+  SmallVector<ctran::TableOp> tables; ///< "table0", "table1", ...
   unsigned indexOf(ctran::WindowOp window);
   unsigned indexOf(ctran::SlotsOp slots);
 
   void name(Value value, std::string text) { names[value] = std::move(text); }
-  /// An index value as text; an error at `op` for what has none.
+  /// A number or condition as text; an error at `op` for what has none.
   FailureOr<std::string> number(Operation *op, Value value);
   FailureOr<std::string> coord(Operation *op, Value value);
   FailureOr<std::string> rank(Operation *op, ctran::PeerViewOp view);

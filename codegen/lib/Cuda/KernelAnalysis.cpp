@@ -53,9 +53,6 @@ LogicalResult KernelEmitter::analyse() {
   Operation *first = nullptr;
   SmallVector<ctran::ScheduleOpInterface> ops;
   WalkResult walked = program.walk([&](Operation *op) -> WalkResult {
-    if (isa<scf::IfOp, ctran::CoordValueOp, ctran::TableOp>(op))
-      return WalkResult(
-          op->emitOpError("makes ranks differ, which the CUDA emitter does not lower yet"));
     auto lane = dyn_cast<ctran::ScheduleOpInterface>(op);
     if (!lane || isa<ctran::SourceOp, ctran::SinkOp>(op))
       return WalkResult::advance();
@@ -173,6 +170,10 @@ static bool isOfAnotherBlock(Value token, scf::ForOp blockLoop) {
         work.push_back(loop.getTiedLoopInit(argument)->get());
         work.push_back(loop.getTiedLoopYieldedValue(argument)->get());
       }
+    } else if (auto branch = at.getDefiningOp<scf::IfOp>()) {
+      unsigned i = cast<OpResult>(at).getResultNumber();
+      work.push_back(branch.thenYield().getOperand(i));
+      work.push_back(branch.elseYield().getOperand(i));
     } else if (auto loop = at.getDefiningOp<scf::ForOp>()) {
       unsigned i = cast<OpResult>(at).getResultNumber();
       work.push_back(loop.getInitArgs()[i]);

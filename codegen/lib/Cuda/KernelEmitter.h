@@ -45,6 +45,7 @@ private:
   void findOwnPackets(ArrayRef<ctran::ScheduleOpInterface> ops);
   LogicalResult emitBlock(Block &block);
   LogicalResult emitFor(scf::ForOp loop);
+  LogicalResult emitIf(scf::IfOp branch);
   LogicalResult emitOp(ctran::ScheduleOpInterface op);
   LogicalResult emitCopy(ctran::CopyOp op, unsigned step);
   LogicalResult emitReduce(ctran::ReduceOp op, unsigned step);

@@ -354,12 +354,6 @@ TEST(Rendezvous, ARankThatDiesOnTheWayIsNamed) {
   }
 }
 
-/// A port that nobody listens on.
-int freePort() {
-  // Derived from the process, so that tests that run side by side do not meet.
-  return 20'000 + getpid() % 10'000;
-}
-
 TEST(Rendezvous, Rank0HostsItToo) {
   Job job;
   job.nranks = 3;

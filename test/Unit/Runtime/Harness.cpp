@@ -3,8 +3,10 @@
 
 #include "Control.h" // the server, hosted by the test for ranks that are threads
 #include "FakeWorld.h"
+#include "Socket.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -193,6 +195,17 @@ std::vector<std::string> harness::inProcesses(int n, const std::function<std::st
   }
   munmap(texts, bytes);
   return results;
+}
+
+int harness::freePort() {
+  constexpr int first = 10'000, ports = 22'000;
+  for (int i = 0; i < ports; ++i) {
+    ncclxrt::Address address{htonl(INADDR_LOOPBACK), uint16_t(first + (getpid() + i) % ports)};
+    ncclxrt::Fd fd;
+    if (ncclxrt::listenOn(address, fd).ok())
+      return address.port;
+  }
+  throw std::runtime_error("no port is free");
 }
 
 void harness::fall(Fall how, const LaunchedRank &rank) {

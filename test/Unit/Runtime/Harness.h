@@ -77,6 +77,10 @@ std::vector<Outcome> run(const Job &job,
 /// returned, or how its process ended. For tests that mostly wait.
 std::vector<std::string> inProcesses(int n, const std::function<std::string(int)> &body);
 
+/// A port of this machine that nobody is bound to, below those that the kernel gives to clients.
+/// Tests that run side by side start their search at different ones.
+int freePort();
+
 /// How a rank comes to grief: as a process, or in the fake world as if it were one. Hang: it does
 /// not come back for longer than anybody waits.
 enum class Fall { Kill, Stop, Hang };

@@ -361,7 +361,7 @@ TEST(Named, TwoCommunicatorsOfOneProcess) {
   for (const char *transport : transports) {
     Job job;
     job.transport = transport;
-    const std::string second = "127.0.0.1:" + std::to_string(30'000 + getpid() % 10'000);
+    const std::string second = "127.0.0.1:" + std::to_string(freePort());
     expectOk(run(job, [&](const LaunchedRank &launched) {
       auto work = [&](ncclxrtCommConfig_t config) {
         Rank me(config);

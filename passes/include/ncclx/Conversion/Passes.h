@@ -30,6 +30,16 @@ namespace mlir::ncclx {
 /// where no axes span them), or nothing if it can.
 std::optional<std::string> whyNot(CollectiveOpInterface op, Algorithm algorithm, size_t axes);
 
+/// Why `op` cannot be direct in the blocks of one kernel, block by block, or nothing if it can.
+std::optional<std::string> whyNotInBlocks(CollectiveOpInterface op);
+
+/// Whether its function has no other collective.
+bool isAlone(CollectiveOpInterface op);
+
+/// What carries, unless something is asked for, a collective of a function that becomes one kernel:
+/// blocks that each move their part of long messages, if it is alone there, else packets.
+Algorithm algorithmInKernel(CollectiveOpInterface op);
+
 /// The program that a collective names by `ncclx.schedule`, or null.
 ctran::ProgramOp getSchedule(CollectiveOpInterface op);
 

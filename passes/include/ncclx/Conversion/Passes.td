@@ -29,7 +29,9 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
     Option<"loadStore", "load-store", "bool", "true",
            "Peers' memory is reached by load and store (false: by puts of a nic lane alone)">,
     Option<"oneKernel", "one-kernel", "bool", "false",
-           "All ops are those of one kernel's sm lane, and eager collectives send packets">,
+           "All ops are those of one kernel's sm lane; eager collectives send packets, and a direct one "
+           "that is alone works block by block">,
+    Option<"blocks", "blocks", "int64_t", "0", "Blocks of that kernel, where they work so; 0: as many as suit">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
            "Topology file into which `trees` are packed; without it, the module's ncclx.topology">
   ];

@@ -29,6 +29,8 @@ struct Carrier {
   int64_t index = 0;
   /// All on the sm lane of one kernel; what `arrivals` tell of travels as packets.
   bool oneKernel = false;
+  /// Blocks of that kernel; 0: as many as the algorithm likes.
+  int64_t blocks = 0;
   /// Lanes that copies to different peers of one collective take in turn.
   int64_t lanes = 1;
   /// Seconds that a sum, while copies go on, takes for each byte that it reads or writes; 0: copies
@@ -60,6 +62,8 @@ public:
   ProgramOp program;
   Carrier carrier;
   StringAttr of;
+  /// Of a kernel's blocks the one that does what is written now; null: all together.
+  Value block;
   /// What a sink along summed axes demands, or nothing: any one way of combining.
   std::optional<Combination> demanded;
 
@@ -86,6 +90,8 @@ public:
   StringRef axisName(unsigned axis);
   /// The point `shift`ed along `axis` from the own one.
   Point neighbour(unsigned axis, int64_t by);
+  /// The member of the group along `axes` that is `distance` behind the own one, row-major.
+  Point memberBy(ArrayRef<unsigned> axes, Value distance);
   Value at(Value memory, const Point &peer);
 
   // Memory.
@@ -128,9 +134,9 @@ public:
                : LaneRef{carrier.loadStore ? LaneKind::CE : LaneKind::Host, carrier.index};
   }
   LaneRef reduceLane() { return {LaneKind::SM, carrier.oneKernel ? 0 : carrier.index}; }
-  Value copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane,
+  Value copy(Value source, ValueRange dests, Value notify, ValueRange after, LaneRef lane,
              StringRef note);
-  Value reduce(const Combination &how, ValueRange sources, Value dest, ValueRange after,
+  Value reduce(const Combination &how, ValueRange sources, ValueRange dests, ValueRange after,
                StringRef note);
   /// Reads a size of at most `max`; gives it and the token.
   std::pair<Value, Value> count(Value range, int64_t max, ValueRange after, StringRef note);

@@ -3,6 +3,8 @@
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Topology/TreePacking.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -38,6 +40,56 @@ static bool isAwaitedByChunk(CollectiveOpInterface op) {
            auto await = dyn_cast<AwaitOp>(user);
            return await && await.getChunk();
          });
+}
+
+std::optional<std::string> mlir::ncclx::whyNotInBlocks(CollectiveOpInterface op) {
+  Dataflow flow = op.getDataflow();
+  int64_t members = getGroupSize(op);
+  auto permute = dyn_cast<PermuteOp>(*op);
+  bool shifts = permute && permute.getShift() && int64_t(*permute.getShift()) % members;
+  if ((flow.route != Route::All && flow.route != Route::FromRoot && !shifts) || flow.isCounted())
+    return llvm::formatv("this {0} has no form by blocks", op->getName().stripDialect()).str();
+  if (members < 2)
+    return "it is for groups of more than one";
+  if (op.getGroupsAttr())
+    return "its groups are listed";
+  if (op.getInput() == op.getDest() && (flow.inCut || flow.outCut || shifts))
+    return "it moves pieces in place";
+  if (isAwaitedByChunk(op))
+    return "its result is awaited by chunk";
+  for (auto [dim, type] :
+       {std::pair(flow.inCut, op.getInputType()), {flow.outCut, op.getOutputType()}}) {
+    if (!dim)
+      continue;
+    for (int64_t size : type.getShape().take_front(*dim))
+      if (size != 1)
+        return llvm::formatv("pieces along dimension {0} are not in one place", *dim).str();
+    if (type.getDimSize(*dim) % members)
+      return llvm::formatv("{0} rows are not cut evenly by {1}", type.getDimSize(*dim), members)
+          .str();
+  }
+  return std::nullopt;
+}
+
+bool mlir::ncclx::isAlone(CollectiveOpInterface op) {
+  WalkResult walked = op->getParentOfType<func::FuncOp>().walk([&](CollectiveOpInterface other) {
+    return other == op ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walked.wasInterrupted();
+}
+
+Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
+  // Packets take twice the room and the wire of what they carry, and those of a root are the work
+  // of one block; as measured on H200 (test/Bench/cuda).
+  Dataflow flow = op.getDataflow();
+  int64_t longMessage = flow.route == Route::All ? 4 << 20 : 16 << 10;
+  int64_t message = op.getPayloadBytes();
+  if (flow.inCut || flow.outCut)
+    message /= std::max<int64_t>(1, getGroupSize(op));
+  bool packets = !whyNot(op, Algorithm::Eager, 1) && message <= longMessage;
+  return !packets && isAlone(op) && !whyNotInBlocks(op) && !whyNot(op, Algorithm::Direct, 1)
+             ? Algorithm::Direct
+             : Algorithm::Eager;
 }
 
 /// Of groups that no axes span.

@@ -66,6 +66,8 @@ struct InFlight {
 
 /// Direct: every member sends to every other member in one step.
 InFlight emitDirect(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Direct, in the blocks of one kernel (whyNotInBlocks).
+InFlight emitInBlocks(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Eager: direct, into scratch memory that is free without asking.
 InFlight emitEager(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Ring: steps along one axis, each to a neighbour alone.

@@ -45,9 +45,9 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            topology::TreePacker *trees)
+            int64_t blocks, topology::TreePacker *trees)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        trees(trees), grid(std::move(grid)) {}
+        blocks(blocks), trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -55,6 +55,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore, oneKernel;
+  int64_t blocks;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -433,6 +434,7 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     carrier.lanes = trees->copyLanes();
     carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
   }
+  carrier.blocks = blocks;
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -443,6 +445,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     if (failed(flight))
       return failure();
     s->flight = std::move(*flight);
+  } else if (oneKernel && algorithm == Algorithm::Direct && isAlone(op) && !whyNotInBlocks(op)) {
+    s->flight = ctran::emitInBlocks(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
   }
@@ -789,7 +793,8 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
-      if (failed(Converter(function, grid, loadStore, oneKernel, own ? &*own : trees).run()))
+      if (failed(
+              Converter(function, grid, loadStore, oneKernel, blocks, own ? &*own : trees).run()))
         return signalPassFailure();
     }
   }

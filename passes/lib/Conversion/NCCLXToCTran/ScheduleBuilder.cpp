@@ -161,12 +161,14 @@ Value ScheduleBuilder::slotInterval(Value slots, Value first, Value count) {
 //===--- lanes ------------------------------------------------------------------------===//
 
 Value ScheduleBuilder::laneIndex(LaneRef lane) {
+  if (block && lane.kind == LaneKind::SM)
+    return block;
   return lane.index == 0 ? Value() : constant(lane.index);
 }
 
-Value ScheduleBuilder::copy(Value source, Value dest, Value notify, ValueRange after, LaneRef lane,
-                            StringRef note) {
-  return CopyOp::create(builder, loc, TokenType::get(builder.getContext()), source, dest, notify,
+Value ScheduleBuilder::copy(Value source, ValueRange dests, Value notify, ValueRange after,
+                            LaneRef lane, StringRef note) {
+  return CopyOp::create(builder, loc, TokenType::get(builder.getContext()), source, dests, notify,
                         after, lane.kind, laneIndex(lane), of, str(note));
 }
 
@@ -178,11 +180,11 @@ IntegerAttr ScheduleBuilder::divideAttr(const Combination &how) {
   return how.divide ? builder.getI64IntegerAttr(*how.divide) : IntegerAttr();
 }
 
-Value ScheduleBuilder::reduce(const Combination &how, ValueRange sources, Value dest,
+Value ScheduleBuilder::reduce(const Combination &how, ValueRange sources, ValueRange dests,
                               ValueRange after, StringRef note) {
   LaneRef lane = reduceLane();
   return ReduceOp::create(builder, loc, TokenType::get(builder.getContext()), how.kind,
-                          scaleAttr(how), divideAttr(how), how.accumulate, sources, dest, Value(),
+                          scaleAttr(how), divideAttr(how), how.accumulate, sources, dests, Value(),
                           after, lane.kind, laneIndex(lane), of, str(note));
 }
 
@@ -351,22 +353,24 @@ Value ScheduleBuilder::onLane(int64_t number, llvm::function_ref<Value()> body) 
 
 // The members other than this one, each once, by how far they are from it, row-major. A loop for
 // each lane, so that the text does not depend on what is left over.
+Point ScheduleBuilder::memberBy(ArrayRef<unsigned> axes, Value distance) {
+  Point point;
+  int64_t below = 1;
+  for (auto [i, axis] : llvm::enumerate(llvm::reverse(axes))) {
+    Value by = div(distance, below);
+    below *= size(axis);
+    point[axis] = shift(own(axis), i + 1 == axes.size() ? by : rem(by, size(axis)));
+  }
+  return point;
+}
+
 SmallVector<Value>
 ScheduleBuilder::forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
                                    llvm::function_ref<Value(const Point &, Value)> body) {
   int64_t members = 1;
   for (unsigned axis : axes)
     members *= size(axis);
-  auto at = [&](Value distance, Value before) {
-    Point point;
-    int64_t below = 1;
-    for (unsigned axis : llvm::reverse(axes)) {
-      Value by = div(distance, below);
-      below *= size(axis);
-      point[axis] = shift(own(axis), below == members ? by : rem(by, size(axis)));
-    }
-    return body(point, before);
-  };
+  auto at = [&](Value distance, Value before) { return body(memberBy(axes, distance), before); };
   int64_t lanes = std::clamp<int64_t>(members - 1, 1, carrier.lanes);
   SmallVector<Value> tokens;
   for (int64_t turn = 0; turn < lanes; ++turn) {

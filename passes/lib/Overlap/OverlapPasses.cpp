@@ -199,14 +199,15 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   bool changed = solution.schedule != f->given;
   if (changed)
     f->apply(solution.schedule);
-  // A loop's promises are part of those of what it stands in.
+  // What overlaps is promised, whoever has placed it; a loop's promises are part of those of what
+  // it stands in. Of a block that runs who knows how often no trace can be held against them.
   auto inLoop = dyn_cast<scf::ForOp>(block.getParentOp());
   bool counted = isa<func::FuncOp>(block.getParentOp()) || (inLoop && inLoop.getStaticTripCount());
-  if (!counted)
-    ; // how often is not known, so that no trace can be held against it
-  else if (changed || llvm::any_of(block.getOps<scf::ForOp>(), [](scf::ForOp loop) {
-             return loop->hasAttr(kContractAttrName);
-           }))
+  bool promises = changed ||
+                  (here.options.memoryBudget != 0 && !solution.timeline.beside.empty()) ||
+                  llvm::any_of(block.getOps<scf::ForOp>(),
+                               [](scf::ForOp loop) { return loop->hasAttr(kContractAttrName); });
+  if (counted && promises)
     promise(block.getParentOp(), *f, solution);
   overlap::Timeline before = overlap::evaluate(f->problem, f->given);
   totals.secondsBefore += before.seconds;
@@ -226,10 +227,9 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
 /// Where a future goes that a block's op has started: which of its loops, and which of the loop's
 /// values it becomes there.
 std::optional<std::array<int64_t, 2>> handedTo(StartOp start) {
-  auto loops = start->getBlock()->getOps<scf::ForOp>();
   for (OpOperand &use : start.getFuture().getUses())
     if (auto loop = dyn_cast<scf::ForOp>(use.getOwner()))
-      for (auto [i, candidate] : llvm::enumerate(loops))
+      for (auto [i, candidate] : llvm::enumerate(start->getBlock()->getOps<scf::ForOp>()))
         if (candidate == loop)
           return {{int64_t(i), int64_t(use.getOperandNumber()) - loop.getNumControlOperands()}};
   return std::nullopt;

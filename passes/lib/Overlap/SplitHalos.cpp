@@ -469,7 +469,11 @@ struct SplitHalos : ncclx::impl::SplitHalosBase<SplitHalos> {
       else if (!why.empty())
         remark::missed(op->getLoc(), named("HaloWhole"))
             << remark::add("{0} stays whole", describe(op)) << remark::reason("{0}", why);
-      if (cut || !why.empty())
+      // A face may be made of what came; whatever else has been looked at is there as it is.
+      bool isFace = llvm::any_of(root.getUses(), [](OpOperand &use) {
+        return isa<tensor::InsertSliceOp>(use.getOwner()) && use.getOperandNumber() == 0;
+      });
+      if (cut || !why.empty() || !isFace)
         done.insert(cut ? stencil.rewrite() : root);
     }
   }

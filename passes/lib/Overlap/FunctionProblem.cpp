@@ -502,6 +502,7 @@ std::optional<Predicted> mlir::ncclx::predict(Block &block, const overlap::CostM
   FailureOr<FunctionProblem> f = FunctionProblem::read(block, cost, LoopCosts(), why);
   if (failed(f))
     return std::nullopt;
+  overlap::fenceDeferral(f->problem, 8); // as ncclx-overlap does: else the time is no line
   overlap::SolveOptions options;
   options.margin = 0;
   options.effort = 20'000;

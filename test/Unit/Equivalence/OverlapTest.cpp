@@ -59,7 +59,7 @@ TEST(EquivalenceOverlap, Halos) {
          {std::vector<std::string>{"x"}, std::vector<std::string>{"y", "x"}}) {
       SCOPED_TRACE(std::to_string(width) + " layers along " + std::to_string(axes.size()));
       GraphText g({{"y", 2}, {"x", 3}});
-      Tensor f = g.argument({7, 11}, "f32");
+      Tensor f = g.argument({5 + 5 * width, 7 + 6 * width}, "f32");
       Tensor weights =
           g.argument({1 + 2 * width, axes.size() > 1 ? 1 + 2 * width : int64_t(1)}, "f32");
       for (int step = 0; step < 2; ++step) {

@@ -99,7 +99,7 @@ std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
   made->graphModule = graphModule->clone();
   made->functionName = functionName;
   made->numRanks = numRanks;
-  made->oneKernel = oneKernel;
+  made->oneKernel = oneKernel, made->grouped = grouped;
   made->kernelBlocks = kernelBlocks;
   made->sizes = sizesOf(values);
   auto function = made->graphModule->lookupSymbol<func::FuncOp>(functionName);
@@ -251,6 +251,8 @@ LogicalResult Compilation::lower() {
   if (!written) {
     PassManager pm(&context);
     buildBufferizePipeline(pm);
+    if (grouped)
+      pm.addPass(createGroupProducts());
     ConvertNCCLXToCTranOptions options;
     options.loadStore = target.loadStore;
     options.oneKernel = oneKernel;

@@ -59,6 +59,8 @@ public:
     oneKernel = true;
     kernelBlocks = blocks;
   }
+  /// Products of matrices are to be kernels with what prepares and finishes them alone.
+  void groupProducts() { grouped = true; }
   /// Parses the file and finds what is to be compiled: the function or written `ctran.program` that
   /// is named; or the only function with collectives; or, where there is none, the only program.
   LogicalResult parse(StringRef path, StringRef function);
@@ -129,7 +131,7 @@ private:
   OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;
   std::string functionName;
   int64_t numRanks = 0;
-  bool written = false, oneKernel = false;
+  bool written = false, oneKernel = false, grouped = false;
   int64_t kernelBlocks = 0;
   std::vector<GraphCollective> graphCollectives;
   std::vector<GraphBranch> graphBranches;

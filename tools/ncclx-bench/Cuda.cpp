@@ -1,8 +1,8 @@
 //===- Cuda.cpp - Collectives of the GPUs of this machine, measured --------===//
 //
-// Each cell is compiled as one kernel of packets, where messages are short, and for streams and
-// copy engines, where they are long; a range of sizes has both. Ours and NCCL's modes take turns
-// round by round in one process, launched singly and replayed from a graph.
+// Each cell is compiled as one kernel, and where messages are long for streams and copy engines, too.
+// Ours and NCCL's modes take turns round by round in one process, launched singly and replayed from
+// a graph.
 //
 //===----------------------------------------------------------------------===//
 #include "Bench.h"
@@ -21,8 +21,8 @@ using namespace mlir::ncclx;
 
 namespace {
 
-constexpr int64_t mostOfKernel = 256 << 20, leastOfStreams = 4 << 20; // bytes of a cell
-constexpr int64_t mostChecked = 16 << 20; // by the reference interpreter
+constexpr int64_t leastOfStreams = 4 << 20; // bytes of a cell
+constexpr int64_t mostChecked = 16 << 20;   // by the reference interpreter
 
 struct Row {
   std::string program, shape;
@@ -200,7 +200,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
                            const Options &options) {
   CudaDevices gpus;
   std::string why;
-  if (!gpus.find(options.cudaDriver, why) || (!options.against.empty() && !Nccl::available(why))) {
+  if (!gpus.find(options.cudaDriver, /*apart=*/false, why) || (!options.against.empty() && !Nccl::available(why))) {
     llvm::outs() << "error: " << why << "\n";
     return 2;
   }
@@ -228,8 +228,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     CudaBench bench(context, *machine, options, gpus, nranks);
     bench.head();
     for (const Cell &cell : makeCells(options, nranks)) {
-      bool kernel = cell.bytes <= mostOfKernel && cell.collective != Broadcast &&
-                    (options.algorithm.empty() || options.algorithm == "eager");
+      bool kernel = options.algorithm.empty() || options.algorithm == "eager";
       bool streams = cell.bytes >= leastOfStreams || !kernel;
       if ((kernel && !bench.run(cell, true)) || (streams && !bench.run(cell, false))) {
         code = 2;

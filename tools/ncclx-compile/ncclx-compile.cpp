@@ -70,6 +70,12 @@ cl::opt<std::string> ptxas("ptxas", cl::value_desc("PROGRAM"),
                                     "or of /usr/local/cuda)"),
                            cl::cat(category));
 
+cl::opt<std::string>
+    gemmOption("gemm", cl::init("cublaslt"), cl::value_desc("cublaslt|generated"),
+               cl::desc("On GPUs: products of matrices by cuBLASLt, or as kernels of the bits of "
+                        "the host (default cublaslt)"),
+               cl::cat(category));
+
 /// Exit codes, as those of ncclx-run.
 enum Exit { Good = 0, BadUsage = 1, BadInput = 2, NotProved = 3 };
 
@@ -130,6 +136,9 @@ int main(int argc, char **argv) {
                  !cudaHeaders.empty() || !ptxas.empty())
     return finish(BadUsage, "--arch, --cuda-kernel, --cuda-nvrtc, --cuda-headers and --ptxas are "
                             "for --backend=cuda; --transport and --cpu are for --backend=host");
+  if (gemmOption != "cublaslt" && (gemmOption != "generated" || !cuda))
+    return finish(BadUsage, "--gemm is '" + gemmOption +
+                                "', expected cublaslt or generated, with --backend=cuda");
   int64_t blocks = 0;
   if (!cudaKernel.empty()) {
     if (cudaKernel != "auto" && (StringRef(cudaKernel).getAsInteger(10, blocks) || blocks < 1))
@@ -153,6 +162,8 @@ int main(int argc, char **argv) {
   Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
   if (gpu.kernelBlocks)
     graph.asOneKernel(*gpu.kernelBlocks);
+  else if (cuda && gemmOption == "cublaslt")
+    graph.groupProducts();
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
   std::string error;
@@ -180,6 +191,7 @@ int main(int argc, char **argv) {
     gpu.directory = directory, gpu.name = name;
     gpu.nvrtc = cudaNvrtc, gpu.headers = cudaHeaders, gpu.ptxas = ptxas;
     CudaProgram program;
+    program.cublasLt = gemmOption == "cublaslt";
     std::vector<StringRef> files;
     if (failed(writeCuda(compilation, gpu, program, files)))
       return finish(BadInput, "no code can be written to " + directory);

@@ -1,6 +1,7 @@
 //===- Compare.cpp - Outputs against the reference interpreter ---------------------------===//
 #include "Compare.h"
 
+#include "Tolerance.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclx/Reference/Interpreter.h"
 
@@ -54,23 +55,30 @@ bool mlir::ncclx::compareWithReference(Compilation &compilation, const Execution
       if (i < inputs && compilation.isProgram())
         fillShard(compilation, options.seed, rank, i, getDenseBytes(type), data);
       else if (i < inputs)
-        fillInputs(options.seed, options.isUniform(i) ? 0 : rank, i, type, data);
+        fillInputs(options.seed, options.isUniform(i) ? 0 : rank, i, type, data, options.exact);
       buffers[rank].push_back(data);
     }
   if (llvm::Error failed = (*interpreter)->run(buffers)) {
     error = "the reference interpreter: " + llvm::toString(std::move(failed));
     return false;
   }
+  auto function = compilation.graph().lookupSymbol<func::FuncOp>(compilation.function());
   for (size_t i = inputs; i < types.size(); ++i) {
     Report::Output output;
     output.index = i - inputs;
+    double relative = options.reordered ? productTolerance(function, i - inputs) : 0;
     llvm::raw_string_ostream(output.type) << types[i];
     for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
       auto *found = static_cast<const char *>(execution.output(rank, i - inputs));
       if (compilation.isProgram())
         found += shardOffset(compilation, rank, false, getDenseBytes(types[i]));
-      Comparison c = compare(types[i], buffers[rank][i], found);
+      // Of whole numbers a product is exact, but for the sign of a zero.
+      double tolerance =
+          options.exact ? 0 : relative * largestMagnitude(types[i], buffers[rank][i]);
+      Comparison c = compare(types[i], buffers[rank][i], found, relative > 0 ? tolerance : -1);
       output.elements += c.count;
+      output.tolerance = std::max(output.tolerance, tolerance);
+      output.largest = std::max(output.largest, c.largest);
       if (!c.equal() && output.firstDifference.empty())
         output.firstDifference = "rank " + std::to_string(rank) + ": " + c.describe(types[i]);
       output.different += c.different;

@@ -157,7 +157,21 @@ static void describe(llvm::json::OStream &json, const HostPlan &plan, const Cuda
     if (program.whole)
       kernel(program.whole->entry, program.whole->blocks, program.whole->threads, 0);
     for (const ComputeKernel &k : program.kernels)
-      kernel(k.name, k.blocks, k.threads, k.scratchBytes);
+      if (!k.gemm)
+        kernel(k.name, k.blocks, k.threads, k.scratchBytes);
+  });
+  json.attributeArray("products", [&] {
+    for (const ComputeKernel &k : program.kernels)
+      if (const std::optional<CudaGemm> &gemm = k.gemm)
+        json.object([&] {
+          json.attribute("name", k.name);
+          json.attribute("m", gemm->m);
+          json.attribute("n", gemm->n);
+          json.attribute("k", gemm->k);
+          json.attribute("batch", gemm->batch);
+          json.attribute("sms", gemm->sms);
+          json.attribute("workspace_bytes", k.scratchBytes);
+        });
   });
   json.attribute("lanes", int64_t(plan.lanes.size()));
 }
@@ -171,8 +185,9 @@ LogicalResult mlir::ncclx::writeCuda(Compilation &compilation, const CudaFileOpt
   int32_t oldest = 90;
   if (!options.architectures.empty())
     oldest = *llvm::min_element(options.architectures);
-  if (options.kernelBlocks ? failed(program.makeKernel(compilation, *options.kernelBlocks))
-                           : failed(program.lower(compilation, oldest)))
+  if (options.kernelBlocks
+          ? failed(program.makeKernel(compilation, *options.kernelBlocks, options.timeline))
+          : failed(program.lower(compilation, oldest)))
     return failure();
   const HostPlan &plan = compilation.plan();
   std::string source;

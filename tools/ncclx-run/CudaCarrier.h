@@ -15,6 +15,7 @@ struct CudaFileOptions {
   /// prepared.
   std::vector<int32_t> architectures;
   std::optional<int64_t> kernelBlocks; ///< the schedule as one kernel; 0: as many as suit
+  bool timeline = false;               ///< that kernel notes when its steps begin and end
   std::string nvrtc, headers;          ///< empty: those of the system (ncclxrt/cuda.h)
   std::string ptxas;                   ///< empty: on PATH or in /usr/local/cuda/bin
 };

@@ -66,6 +66,9 @@ void Report::print(llvm::raw_ostream &os) const {
     row("compute", predicted.compute, measured.compute);
   }
   row("whole graph", predicted.makespan, measured.makespan);
+  if (clockErrorSeconds > 0)
+    os << llvm::format("  (the clocks of two ranks in the timeline agree within %.2f us)\n",
+                       clockErrorSeconds * 1e6);
   if (burstSeconds > 0)
     row("  back to back", predicted.makespan, burstSeconds);
   for (auto &[mode, seconds] : ncclSeconds)
@@ -81,6 +84,10 @@ void Report::print(llvm::raw_ostream &os) const {
     if (output.different)
       os << output.different << " of " << output.elements << " elements differ; "
          << output.firstDifference << "\n";
+    else if (output.tolerance > 0)
+      os << output.elements << " elements on " << ranks
+         << llvm::format(" ranks, none off by more than %.3g of %.3g allowed\n", output.largest,
+                         output.tolerance);
     else
       os << output.elements << " elements on " << ranks << " ranks, all bits equal\n";
   }
@@ -162,6 +169,8 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
         for (double seconds : runSeconds)
           json.value(seconds * 1e6);
       });
+      if (clockErrorSeconds > 0)
+        json.attribute("clock_error_us", clockErrorSeconds * 1e6);
       if (burstSeconds > 0)
         json.attribute("burst_us", burstSeconds * 1e6);
       if (graphSeconds > 0)
@@ -183,6 +192,10 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
           json.attribute("type", output.type);
           json.attribute("elements", output.elements);
           json.attribute("different", output.different);
+          if (output.tolerance > 0) {
+            json.attribute("tolerance", output.tolerance);
+            json.attribute("largest_difference", output.largest);
+          }
           if (output.different)
             json.attribute("first_difference", output.firstDifference);
         });

@@ -38,6 +38,7 @@ struct Report {
   bool machineMeasured = false; ///< it was measured in this call
   Timing predicted, measured;   ///< for and on this machine
   std::vector<double> runSeconds;
+  double clockErrorSeconds = 0; ///< in the timeline of GPUs, between two ranks; 0: there is none
   /// Of a run among many back to back, singly and in a graph; 0: not measured. Then NCCL's modes.
   double burstSeconds = 0, graphSeconds = 0;
   std::vector<std::pair<std::string, double>> ncclSeconds, ncclGraphSeconds;
@@ -46,6 +47,7 @@ struct Report {
     int64_t index = 0;
     std::string type;
     int64_t elements = 0, different = 0; ///< over all ranks
+    double tolerance = 0, largest = 0;   ///< allowed, and found: the largest over ranks
     std::string firstDifference;
   };
   std::vector<Output> outputs;
@@ -56,6 +58,13 @@ struct Report {
       if (output.different)
         return false;
     return true;
+  }
+  /// Is some output compared within a tolerance, not bit by bit?
+  bool hasTolerance() const {
+    for (const Output &output : outputs)
+      if (output.tolerance > 0)
+        return true;
+    return false;
   }
   void print(llvm::raw_ostream &os) const;
   /// The schema is in tools/ncclx-run/README.md.

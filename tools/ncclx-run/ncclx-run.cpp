@@ -74,6 +74,25 @@ cl::opt<std::string> cudaKernel(
              "collectives then send packets; so many blocks where ops may share them "
              "(default: on streams)"),
     cl::cat(category));
+cl::opt<std::string>
+    gemmOption("gemm", cl::init("generated"), cl::value_desc("generated|cublaslt"),
+               cl::desc("On GPUs: products of matrices as kernels of the reference's bits, or by "
+                        "cuBLASLt, then compared within what its order of additions can change "
+                        "(default generated)"),
+               cl::cat(category));
+cl::opt<std::string> cudaCublasLt("cuda-cublaslt", cl::value_desc("FILE"),
+                                  cl::desc("Library with cuBLASLt (default: that of CUDA 13 or "
+                                           "12)"),
+                                  cl::cat(category));
+cl::opt<std::string> inputsOption("inputs", cl::init("random"), cl::value_desc("random|whole"),
+                                  cl::desc("Inputs: multiples of 0.1, or whole numbers from -2 to "
+                                           "2, of which no order changes a sum, so that every bit "
+                                           "is compared (default random)"),
+                                  cl::cat(category));
+cl::opt<bool> processes("processes",
+                        cl::desc("On GPUs: ranks are processes that open each other's memory, not "
+                                 "threads of this one"),
+                        cl::cat(category));
 cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
                              cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
                              cl::cat(category));
@@ -311,7 +330,7 @@ std::vector<ctran::machine::TraceEvent> measuredEvents(const HostPlan &plan,
                      op.name,
                      op.collective.empty() ? "compute" : op.collective,
                      double(event.start_ns - origin) * 1e-9,
-                     double(std::max<int64_t>(0, event.end_ns - event.start_ns)) * 1e-9,
+                     event.end_ns ? double(event.end_ns - event.start_ns) * 1e-9 : 0,
                      {{"bytes", std::to_string(event.bytes)}}});
     }
   return out;
@@ -323,9 +342,10 @@ std::string whatHolds(const Report &report, bool cuda) {
     return "proved; not run (--compile-only)";
   std::string ranks = std::to_string(report.ranks);
   return "proved, run " +
-         (cuda ? "by " + ranks + " ranks on " + report.machine
+         (cuda ? "by " + ranks + (processes ? " processes on " : " ranks on ") + report.machine
                : "on " + ranks + " processes over " + transport) +
-         ", every output equal to the reference";
+         (report.hasTolerance() ? ", every output within its products' rounding of the reference"
+                                : ", every output equal to the reference");
 }
 
 /// What all graphs of one call share.
@@ -396,8 +416,9 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   CudaDevices gpus;
   if (cuda) {
     report.transport = "cuda";
-    if (!noRun && !gpus.find(cudaDriver, error))
+    if (!noRun && !gpus.find(cudaDriver, processes, error))
       return finish(report, RunFailed, error);
+    gpuProgram.cublasLt = gemmOption == "cublaslt";
     if (carrier == "cpp") {
       if (!folder.make(error))
         return finish(report, BadInput, error);
@@ -407,6 +428,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
       options.architectures = {gpus.architecture};
       if (oneKernel)
         options.kernelBlocks = kernelBlocks;
+      options.timeline = !traceFile.empty();
       options.nvrtc = cudaNvrtc, options.headers = cudaHeaders, options.ptxas = cudaPtxas;
       std::vector<StringRef> files;
       if (failed(writeCuda(compilation, options, gpuProgram, files)))
@@ -418,7 +440,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
       gpuProgram.describe = loaded->find("describe");
       program = oneKernel ? nullptr : loaded->program();
     } else {
-      if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks))
+      if (oneKernel ? failed(gpuProgram.makeKernel(compilation, kernelBlocks, !traceFile.empty()))
                     : failed(gpuProgram.make(compilation, gpus.architecture)))
         return finish(report, BadInput, "no code can be made for GPUs");
       program = compilation.entry();
@@ -484,13 +506,16 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
 
   auto function = compilation.graph().lookupSymbol<func::FuncOp>(compilation.function());
   ExecuteOptions options;
-  options.exact = compilation.isProgram();
+  options.exact = compilation.isProgram() || inputsOption == "whole";
+  options.reordered = gpuProgram.cublasLt;
   options.transport = transport;
   options.timeoutMs = timeoutMs;
   options.repeat = repeat;
   options.burst = std::max<int64_t>(0, burst);
   options.graphRuns = graphRuns;
   options.replays = replays;
+  options.processes = processes;
+  options.timeline = cuda && !traceFile.empty();
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     options.uniform.push_back(
@@ -498,7 +523,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   llvm::outs().flush();
   Execution execution;
   CudaPaths where{cudaDriver, cudaNvrtc, cudaHeaders,
-                  cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache)};
+                  cudaCache.empty() ? defaultCudaCache() : std::string(cudaCache), cudaCublasLt};
   NcclCall nccl;
   if (!against.empty()) {
     if (std::string wrong = ncclCallOf(compilation, gpus, nccl); !wrong.empty())
@@ -520,7 +545,8 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   }
   report.measured = timingOf(compilation.plan(), compilation.collectives(), execution);
   if (cuda)
-    report.measured.exposed.clear(); // no events on GPUs
+    report.measured.exposed.clear(); // lanes of GPUs run beside each other
+  report.clockErrorSeconds = execution.clockErrorSeconds;
   if (!traceFile.empty()) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
     llvm::append_range(
@@ -573,10 +599,15 @@ int main(int argc, char **argv) {
   bool cuda = backend == "cuda";
   if (!cuda && backend != "host")
     return finish(report, BadUsage, "--backend is '" + backend + "', expected host or cuda");
-  if (cuda && (transport != "shm" || !traceFile.empty()))
+  if (cuda && transport != "shm")
     return finish(report, BadUsage,
-                  "--backend=cuda takes no --transport and no --trace: GPUs reach each other by "
-                  "load and store, and no timeline is measured on them");
+                  "--backend=cuda takes no --transport: GPUs reach each other by load and store");
+  if (processes && !cuda)
+    return finish(report, BadUsage,
+                  "--processes is for --backend=cuda: ranks on hosts always are processes");
+  if (cuda && burst > 0 && !traceFile.empty())
+    return finish(report, BadUsage,
+                  "--burst takes no --trace: the marks of a timeline would be timed, too");
   if ((!against.empty() && (against != "nccl" || burst < 1)) || (burst != 0 && !cuda))
     return finish(report, BadUsage,
                   "--burst is for --backend=cuda, and --against=nccl comes with --burst");
@@ -592,6 +623,13 @@ int main(int argc, char **argv) {
     return finish(report, BadUsage,
                   "--cuda-kernel is '" + cudaKernel +
                       "', expected a number of blocks or auto, with --backend=cuda");
+  if (gemmOption != "generated" && (gemmOption != "cublaslt" || !cuda || oneKernel))
+    return finish(report, BadUsage,
+                  "--gemm is '" + gemmOption +
+                      "', expected generated, or cublaslt with --backend=cuda and without "
+                      "--cuda-kernel");
+  if (inputsOption != "random" && inputsOption != "whole")
+    return finish(report, BadUsage, "--inputs is '" + inputsOption + "', expected random or whole");
   if (carrier != "jit" && carrier != "cpp")
     return finish(report, BadUsage, "--carrier is '" + carrier + "', expected jit or cpp");
   if (proofBudget < 1)
@@ -618,6 +656,8 @@ int main(int argc, char **argv) {
   Compilation compilation(context, target);
   if (oneKernel)
     compilation.asOneKernel(kernelBlocks);
+  if (gemmOption == "cublaslt")
+    compilation.groupProducts();
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
   report.function = compilation.function().str();

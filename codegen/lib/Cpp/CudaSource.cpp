@@ -13,9 +13,13 @@ using llvm::formatv;
 uint64_t mlir::ncclx::cudaWorkspaceBytes(const HostPlan &plan, const CudaParts &parts) {
   if (!parts.whole) {
     uint64_t bytes = plan.scratchBytes();
+    uint64_t products = 0; // share what they take
     for (const ComputeKernel &kernel : parts.kernels)
-      bytes += uint64_t(kernel.scratchBytes);
-    return bytes;
+      if (kernel.gemm)
+        products = std::max(products, uint64_t(kernel.scratchBytes));
+      else
+        bytes += uint64_t(kernel.scratchBytes);
+    return bytes + products;
   }
   uint64_t bytes = 0;
   for (CudaKernel::Window window : parts.whole->windows)
@@ -106,14 +110,34 @@ static void printText(StringRef name, StringRef text, raw_ostream &os) {
   os << ";\n";
 }
 
+/// Every digit of a number.
+static std::string exactly(double number) { return formatv("{0:e17}", number); }
+
+static std::string printed(const CudaGemm &gemm) {
+  auto matrix = [](const CudaGemm::Matrix &m) {
+    return formatv("{{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}", m.argument, m.dtype,
+                   int(m.transposed), m.scale, m.offset, m.scaleOffset, m.ld, m.batchStride)
+        .str();
+  };
+  return formatv("{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0", gemm.m,
+                 gemm.n, gemm.k, gemm.batch, matrix(gemm.a), matrix(gemm.b), matrix(gemm.c),
+                 matrix(gemm.d), exactly(gemm.alpha), exactly(gemm.beta), gemm.accumulate,
+                 int(gemm.tf32), gemm.sms);
+}
+
 /// The tables of a schedule on streams.
 static void printStreamTables(const HostPlan &plan, const CudaParts &parts, raw_ostream &os) {
   printTables(plan, os);
-  SmallVector<std::string> kernels, reductions;
+  SmallVector<std::string> kernels, gemms, reductions;
   SmallVector<uint64_t> writers;
-  for (const ComputeKernel &k : parts.kernels)
-    kernels.push_back(formatv("{0}, {1}, {2}, {3}, 0, {4}u", literal(k.name), k.blocks, k.threads,
-                              k.arguments, k.scratchBytes));
+  for (const ComputeKernel &k : parts.kernels) {
+    std::string gemm = k.gemm ? formatv("&gemms[{0}]", gemms.size()).str() : "nullptr";
+    kernels.push_back(formatv("{0}, {1}, {2}, {3}, 0, {4}u, {5}", literal(k.name), k.blocks,
+                              k.threads, k.arguments, k.scratchBytes, gemm));
+    if (k.gemm)
+      gemms.push_back(printed(*k.gemm));
+  }
+  printTable(os, "ncclxrtCudaGemm_t", "gemms", gemms);
   for (const HostPlan::Reduction &r : plan.reductions)
     reductions.push_back(
         formatv("{0}, {1}, {2}, {3}, {4}", r.kind, r.dtype, r.acc, int(r.scaled), int(r.divided)));
@@ -161,6 +185,8 @@ static void printDescribe(StringRef name, const HostPlan &plan, const CudaParts 
     field("threads", kernel->threads);
     table("windows", kernel->windows.size());
     table("slots", kernel->slotWords.size());
+    if (!kernel->order.empty())
+      field("timeline_ops", kernel->order.size());
   } else {
     field("plan", "&hostPlan()");
     if (!plan.slots.empty())

@@ -4,7 +4,10 @@
 #include "SpreadLoops.h"
 #include "ncclx/Reference/HostCompute.h"
 
+#include "ncclx/Analysis/Products.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -106,8 +109,29 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
+/// Whether `function` is left to cuBLASLt.
+static bool takeGemm(func::FuncOp function, ComputeKernel &kernel) {
+  bool multiplies = false;
+  function.walk([&](linalg::LinalgOp op) { multiplies |= isProduct(op); });
+  if (!multiplies)
+    return false;
+  std::string why;
+  kernel.gemm = findGemm(function, why);
+  auto as = [](StringRef name) { return remark::RemarkOpts::name(name).category("ncclx-gemm"); };
+  if (!kernel.gemm) {
+    remark::missed(function.getLoc(), as("Generated"))
+        << remark::add("a product is a generated kernel: {0}", why);
+    return false;
+  }
+  kernel.scratchBytes = kGemmWorkspace;
+  remark::passed(function.getLoc(), as("CublasLt"))
+      << remark::add("a product of {0} x {1} x {2}, {3} times, is left to cuBLASLt", kernel.gemm->m,
+                     kernel.gemm->n, kernel.gemm->k, kernel.gemm->batch);
+  return true;
+}
+
 LogicalResult mlir::ncclx::computeToPtx(ModuleOp module, ArrayRef<std::string> names,
-                                        int architecture, std::string &ptx,
+                                        int architecture, bool cublasLt, std::string &ptx,
                                         std::vector<ComputeKernel> &kernels) {
   SmallVector<SpreadKernel> shapes;
   for (auto [i, name] : llvm::enumerate(names)) {
@@ -119,12 +143,21 @@ LogicalResult mlir::ncclx::computeToPtx(ModuleOp module, ArrayRef<std::string> n
     kernel.name = "ncclx_kernel_" + std::to_string(i);
     kernel.arguments = function.getNumArguments();
     SpreadKernel &spread = shapes.emplace_back();
+    if (cublasLt && takeGemm(function, kernel)) {
+      if (SymbolTable::symbolKnownUseEmpty(function, module))
+        function.erase();
+      kernels.push_back(kernel);
+      continue;
+    }
     if (failed(spreadLoops(function, spread)))
       return failure();
     kernel.blocks = spread.blocks, kernel.threads = spread.threads;
     kernel.scratchBytes = spread.scratchBytes;
     kernels.push_back(kernel);
   }
+  ptx.clear();
+  if (llvm::all_of(kernels, [](const ComputeKernel &kernel) { return kernel.gemm.has_value(); }))
+    return success();
   if (failed(lowerComputeToLLVM(module)))
     return failure();
   std::unique_ptr<llvm::TargetMachine> machine = machineOf(architecture);
@@ -137,7 +170,8 @@ LogicalResult mlir::ncclx::computeToPtx(ModuleOp module, ArrayRef<std::string> n
   code->setTargetTriple(machine->getTargetTriple());
   code->setDataLayout(machine->createDataLayout());
   for (auto [name, kernel, shape] : llvm::zip(names, kernels, shapes))
-    addEntry(*code, *code->getFunction(name), kernel.name, shape.scratchOffsets);
+    if (!kernel.gemm)
+      addEntry(*code, *code->getFunction(name), kernel.name, shape.scratchOffsets);
   defineBarrier(*code);
   for (llvm::Function &function : *code)
     if (!function.isDeclaration() && function.getCallingConv() != llvm::CallingConv::PTX_Kernel) {

@@ -16,6 +16,9 @@ static std::string labelOf(Operation *op) {
   return label;
 }
 
+/// Ops of a block in a timeline.
+static constexpr int64_t mostTimed = 1 << 16;
+
 static StringRef elementType(Type type) {
   if (type.isF32())
     return "float";
@@ -43,8 +46,86 @@ static StringRef elementType(Type type) {
 //===--- ops
 //-----------------------------------------------------------------------------------===//
 
+/// Pieces that one loop of copyPieces moves by turns.
+static constexpr size_t mostPieces = 8;
+
+bool KernelEmitter::joins(ctran::CopyOp op, ArrayRef<ctran::CopyOp> others) {
+  if (!packetWindows.empty() || op.getNotify() || op.getDests().size() != 1)
+    return false;
+  FailureOr<ctran::BoxRef> from = ctran::resolveRange(op.getSource()),
+                           to = ctran::resolveRange(op.getDests().front());
+  if (failed(from) || failed(to) || others.size() == mostPieces)
+    return false;
+  return llvm::all_of(others, [&](ctran::CopyOp other) {
+    FailureOr<ctran::BoxRef> source = ctran::resolveRange(other.getSource()),
+                             dest = ctran::resolveRange(other.getDests().front());
+    return !llvm::is_contained(op.getAfter(), other.getDone()) && areApart(*from, *dest) &&
+           areApart(*to, *dest) && areApart(*to, *source);
+  });
+}
+
+LogicalResult KernelEmitter::emitPieces(ArrayRef<ctran::CopyOp> ops) {
+  if (ops.empty())
+    return success();
+  if (ops.size() == 1)
+    return emitOp(cast<ctran::ScheduleOpInterface>(ctran::CopyOp(ops.front()).getOperation()));
+  SmallVector<std::string> to, from, bytes;
+  for (ctran::CopyOp op : ops) {
+    line() << "// " << steps.size() << ": " << labelOf(op) << "\n";
+    if (options.timeline)
+      order.push_back(unsigned(steps.size()));
+    steps.push_back({op, labelOf(op)});
+    FailureOr<CudaBox> source = e.box(op, op.getSource()), dest = e.box(op, op.getDests().front());
+    if (failed(source) || failed(dest))
+      return failure();
+    from.push_back(address(*source));
+    to.push_back(address(*dest));
+    bytes.push_back(lengthOf({*source, *dest}));
+  }
+  startData();
+  if (options.timeline)
+    line() << "timeline.begin();\n";
+  line() << "{\n";
+  ++indent;
+  line() << array("to", "char", to);
+  line() << array("from", "const char", from);
+  line() << formatv("const int64_t bytes[] = {{{0}};\n", llvm::join(bytes, ", "));
+  line() << formatv("copyPieces<{0}>({1}, [&](int i) {{ return to[i]; }, [&](int i) {{ return "
+                    "from[i]; }, [&](int i) {{ return bytes[i]; });\n",
+                    ops.size(), workers());
+  --indent;
+  line() << "}\n";
+  if (options.timeline) {
+    line() << "timeline.end();\n";
+    for (size_t i = 1; i < ops.size(); ++i)
+      line() << "timeline.again();\n";
+  }
+  return success();
+}
+
 LogicalResult KernelEmitter::emitBlock(Block &block) {
+  SmallVector<ctran::CopyOp> pieces;
   for (Operation &op : block) {
+    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+      pieces.push_back(copy);
+      continue;
+    }
+    // Ops that are no step stand between copies, and wait for nothing.
+    if (!isa<scf::ForOp, scf::IfOp, ctran::ScheduleOpInterface>(op) ||
+        isa<ctran::SourceOp, ctran::SinkOp>(op)) {
+      if (auto window = dyn_cast<ctran::WindowOp>(op))
+        e.indexOf(window);
+      else if (auto slots = dyn_cast<ctran::SlotsOp>(op))
+        e.indexOf(slots);
+      continue;
+    }
+    if (failed(emitPieces(pieces)))
+      return failure();
+    pieces.clear();
+    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+      pieces.push_back(copy);
+      continue;
+    }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (failed(emitFor(loop)))
         return failure();
@@ -54,13 +135,9 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
     } else if (auto lane = dyn_cast<ctran::ScheduleOpInterface>(op)) {
       if (failed(emitOp(lane)))
         return failure();
-    } else if (auto window = dyn_cast<ctran::WindowOp>(op)) {
-      e.indexOf(window);
-    } else if (auto slots = dyn_cast<ctran::SlotsOp>(op)) {
-      e.indexOf(slots);
     }
   }
-  return success();
+  return emitPieces(pieces);
 }
 
 LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
@@ -79,16 +156,44 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     return failure();
   std::string name = formatv("i{0}", loops++);
   e.name(loop.getInductionVar(), name);
+  size_t before = text.size();
   line() << formatv("for (int64_t {0} = {1}; {0} < {2}; {0} += {3}) {{\n", name, *low, *high,
                     *step);
+  bool wasUnsynced = unsynced;
+  size_t head = text.size();
   ++indent;
   unsynced = true; // by the turn before
+  size_t from = order.size();
   if (failed(emitBlock(*loop.getBody())))
     return failure();
-  unsynced = true; // where there was no turn, as before it
   --indent;
+  if (text.size() == head) { // of what is for the proof alone
+    text.resize(before);
+    unsynced = wasUnsynced;
+    return success();
+  }
+  unsynced = true; // where there was no turn, as before it
   line() << "}\n";
-  return success();
+  return options.timeline ? repeatOrder(loop, from) : success();
+}
+
+/// The ops in `order` from `from` on are those of one turn of the loop.
+LogicalResult KernelEmitter::repeatOrder(scf::ForOp loop, size_t from) {
+  std::optional<int64_t> low = ctran::constantOf(loop.getLowerBound());
+  std::optional<int64_t> high = ctran::constantOf(loop.getUpperBound());
+  std::optional<int64_t> step = ctran::constantOf(loop.getStep());
+  if (!low || !high || !step || *step < 1)
+    return loop.emitOpError("takes a number of turns that is no constant, so a kernel with it has "
+                            "no timeline");
+  SmallVector<unsigned> turn(ArrayRef<unsigned>(order).drop_front(from));
+  order.truncate(from);
+  int64_t turns = *high <= *low ? 0 : (*high - *low - 1) / *step + 1;
+  if (turn.empty() || turns * int64_t(turn.size()) <= mostTimed - int64_t(order.size())) {
+    for (int64_t t = 0; !turn.empty() && t < turns; ++t)
+      llvm::append_range(order, turn);
+    return success();
+  }
+  return loop.emitOpError("makes more than ") << mostTimed << " ops, too many for a timeline";
 }
 
 /// Ranks differ, and all threads of one take the same way.
@@ -96,6 +201,8 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
   for (Type type : branch.getResultTypes())
     if (!isa<ctran::TokenType>(type))
       return branch.emitOpError("gives a ") << type << "; the CUDA emitter gives tokens alone";
+  if (options.timeline)
+    return branch.emitOpError("lets ranks differ, so a kernel with it has no timeline");
   FailureOr<std::string> condition = e.number(branch, branch.getCondition());
   if (failed(condition))
     return failure();
@@ -121,9 +228,20 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
 LogicalResult KernelEmitter::emitOp(ctran::ScheduleOpInterface op) {
   if (isa<ctran::SourceOp, ctran::SinkOp>(op)) // proof only
     return success();
-  unsigned step = stepNames.size();
-  stepNames.push_back(labelOf(op));
+  unsigned step = steps.size();
+  steps.push_back({op, labelOf(op)});
   line() << "// " << step << ": " << labelOf(op) << "\n";
+  if (!options.timeline)
+    return emitStep(op, step);
+  order.push_back(step);
+  line() << "timeline.begin();\n";
+  if (failed(emitStep(op, step)))
+    return failure();
+  line() << "timeline.end();\n";
+  return success();
+}
+
+LogicalResult KernelEmitter::emitStep(ctran::ScheduleOpInterface op, unsigned step) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](ctran::CopyOp copy) { return emitCopy(copy, step); })
       .Case([&](ctran::ReduceOp reduce) { return emitReduce(reduce, step); })
@@ -405,9 +523,13 @@ void KernelEmitter::fill(CudaKernel &kernel) {
       "// Generated by ncclx-translate --ctran-to-cuda from @{0}: {1} ranks, {2} blocks of "
       "{3} threads.\n",
       program.getSymName(), ranks, blocks, options.threads);
-  os << "#include \"ncclxrt/device/packet.cuh\"\n#include \"ncclxrt/device/transfer.cuh\"\n\n"
+  os << "#include \"ncclxrt/device/packet.cuh\"\n#include \"ncclxrt/device/transfer.cuh\"\n"
+     << (options.timeline ? "#include \"ncclxrt/device/timeline.cuh\"\n" : "") << "\n"
      << "namespace {\nusing namespace ncclxrt::device;\n\n";
+  if (options.timeline)
+    os << formatv("constexpr int timelineSteps = {0};\n", order.size());
   os << "struct Arguments {\n"
+     << (options.timeline ? "  uint64_t *timeline; // two words an op and block\n" : "")
      << formatv("  char *windows[{0}][{1}]; // of each rank, as this GPU sees it\n", windows, ranks)
      << formatv("  uint64_t *slots[{0}][{1}];\n", slots, ranks)
      << "  uint64_t *epochs; // one a block, 0 at first\n  Guard guard;\n  int64_t rank;\n};\n\n";
@@ -441,7 +563,8 @@ void KernelEmitter::fill(CudaKernel &kernel) {
                 "const __grid_constant__ Arguments a) {{\n",
                 options.threads, name)
      << "  awaitEarlierKernels();\n  releaseLaterKernels();\n  Epoch epoch(a.epochs);\n"
-     << "  const uint64_t run = epoch - 1;\n";
+     << "  const uint64_t run = epoch - 1;\n"
+     << (options.timeline ? "  Timeline timeline(a.timeline);\n" : "");
   int64_t below = 1;
   SmallVector<std::string> coordinates;
   for (unsigned axis = program.getGrid().size(); axis-- > 0;) {
@@ -452,6 +575,8 @@ void KernelEmitter::fill(CudaKernel &kernel) {
   for (const std::string &coordinate : llvm::reverse(coordinates))
     os << coordinate;
   os << text << "  epoch.end();\n}\n\n";
+  if (options.timeline)
+    os << "extern \"C\" __global__ void ncclxrt_clock(uint64_t *to) { tellTimelineClock(to); }\n";
 
   kernel.name = name;
   kernel.entry = name + "_kernel";
@@ -462,7 +587,9 @@ void KernelEmitter::fill(CudaKernel &kernel) {
     kernel.windows.push_back({window, bytesOf(window), int64_t(window.getGenerations())});
   for (ctran::SlotsOp array : e.slotArrays)
     kernel.slotWords.push_back(countOf(array) * int64_t(array.getGenerations()));
-  kernel.steps.assign(stepNames.begin(), stepNames.end());
+  kernel.steps = steps;
+  kernel.together = together;
+  kernel.order = order;
 }
 
 LogicalResult KernelEmitter::run(CudaKernel &kernel) {

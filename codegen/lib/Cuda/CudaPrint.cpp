@@ -18,9 +18,9 @@ LogicalResult mlir::ncclx::emitCuda(ctran::ProgramOp program, raw_ostream &os,
   os << kernel.source;
   os << "/// What the ops are called, by the step that a failed wait names.\n"
      << formatv("extern \"C\" const char *const {0}_steps[] = {{\n", kernel.name);
-  for (const std::string &step : kernel.steps) {
+  for (const CudaKernel::Step &step : kernel.steps) {
     os << "    \"";
-    llvm::printEscapedString(step, os);
+    llvm::printEscapedString(step.label, os);
     os << "\",\n";
   }
   os << "};\n";

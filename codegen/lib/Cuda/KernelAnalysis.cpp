@@ -29,22 +29,38 @@ static std::optional<SmallVector<int64_t>> shiftsOf(const ctran::CoordRef &coord
   return shifts;
 }
 
-/// Whether two boxes of one space never meet: along some dimension they are of other members.
-static bool areApart(ctran::ProgramOp program, ctran::BoxRef a, ctran::BoxRef b) {
-  if (a.view || b.view || a.reindex != b.reindex)
+/// Whether two coordinates never are the same.
+static bool differ(ctran::ProgramOp program, FailureOr<ctran::CoordRef> a,
+                   FailureOr<ctran::CoordRef> b) {
+  if (failed(a) || failed(b) || a->axis != b->axis)
     return false;
-  for (auto [x, y] : llvm::zip(a.range.getIndices(), b.range.getIndices())) {
-    if (!isa<ctran::CoordType>(x.getType()) || !isa<ctran::CoordType>(y.getType()))
-      continue;
-    FailureOr<ctran::CoordRef> left = ctran::resolveCoord(x), right = ctran::resolveCoord(y);
-    if (failed(left) || failed(right) || left->axis != right->axis)
-      continue;
-    int64_t n = program.getAxisSize(left->axis);
-    std::optional<SmallVector<int64_t>> these = shiftsOf(*left, n), those = shiftsOf(*right, n);
-    if (these && those &&
-        llvm::none_of(*these, [&](int64_t v) { return llvm::is_contained(*those, v); }))
+  int64_t n = program.getAxisSize(a->axis);
+  std::optional<SmallVector<int64_t>> these = shiftsOf(*a, n), those = shiftsOf(*b, n);
+  return these && those &&
+         llvm::none_of(*these, [&](int64_t v) { return llvm::is_contained(*those, v); });
+}
+
+bool KernelEmitter::areApart(ctran::BoxRef a, ctran::BoxRef b) {
+  if (a.window != b.window)
+    return true;
+  // In the memory of different ranks?
+  auto onAxis = [&](ctran::PeerViewOp view, unsigned axis) {
+    ctran::CoordRef own;
+    own.axis = axis;
+    return view ? ctran::resolveCoord(view.getPoint()[axis]) : FailureOr<ctran::CoordRef>(own);
+  };
+  bool numbered = (a.view && a.view.getRank()) || (b.view && b.view.getRank());
+  if (!numbered)
+    for (unsigned axis = 0, e = program.getGrid().size(); axis != e; ++axis)
+      if (differ(program, onAxis(a.view, axis), onAxis(b.view, axis)))
+        return true;
+  // Of one rank along some dimension of other members?
+  if (a.view != b.view || a.reindex != b.reindex)
+    return false;
+  for (auto [x, y] : llvm::zip(a.range.getIndices(), b.range.getIndices()))
+    if (isa<ctran::CoordType>(x.getType()) && isa<ctran::CoordType>(y.getType()) &&
+        differ(program, ctran::resolveCoord(x), ctran::resolveCoord(y)))
       return true;
-  }
   return false;
 }
 
@@ -108,7 +124,7 @@ LogicalResult KernelEmitter::analyse() {
       for (auto &[other, earlier] : plain) {
         FailureOr<ctran::BoxRef> before = ctran::resolveRange(earlier.range);
         if (other != op && (access.write || earlier.write) && ref->window == before->window)
-          together &= areApart(program, *ref, *before);
+          together &= areApart(*ref, *before);
       }
       plain.push_back({op, access});
     }

@@ -27,8 +27,9 @@ private:
   std::string text;
   llvm::raw_string_ostream body{text};
   unsigned indent = 1, loops = 0;
-  SmallVector<std::string> stepNames;
-  scf::ForOp blockLoop; ///< whose variable is the lane index; null: the ops name no block
+  SmallVector<CudaKernel::Step> steps;
+  SmallVector<unsigned> order; ///< of them, with a timeline
+  scf::ForOp blockLoop;        ///< whose variable is the lane index; null: the ops name no block
   int64_t blocks = 1;
   bool together = false; ///< blocks share every op: nothing is read that another may write
   llvm::SmallPtrSet<Operation *, 4> packetWindows;
@@ -43,10 +44,17 @@ private:
   LogicalResult analyse();
   LogicalResult checkBlockLoop();
   void findOwnPackets(ArrayRef<ctran::ScheduleOpInterface> ops);
+  /// Whether two boxes never meet.
+  bool areApart(ctran::BoxRef a, ctran::BoxRef b);
   LogicalResult emitBlock(Block &block);
+  /// Whether a copy may go by turns with the others: none reads or writes what it writes.
+  bool joins(ctran::CopyOp op, ArrayRef<ctran::CopyOp> others);
+  LogicalResult emitPieces(ArrayRef<ctran::CopyOp> ops);
   LogicalResult emitFor(scf::ForOp loop);
   LogicalResult emitIf(scf::IfOp branch);
+  LogicalResult repeatOrder(scf::ForOp loop, size_t from);
   LogicalResult emitOp(ctran::ScheduleOpInterface op);
+  LogicalResult emitStep(ctran::ScheduleOpInterface op, unsigned step);
   LogicalResult emitCopy(ctran::CopyOp op, unsigned step);
   LogicalResult emitReduce(ctran::ReduceOp op, unsigned step);
   LogicalResult emitSignal(Operation *op, Value slot);

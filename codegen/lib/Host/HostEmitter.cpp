@@ -250,10 +250,7 @@ static std::string describe(Location loc) {
   return text;
 }
 
-int64_t HostEmitter::opIndex(ctran::ScheduleOpInterface op) {
-  auto [it, isNew] = opIds.try_emplace(op, plan.ops.size());
-  if (!isNew)
-    return it->second;
+HostPlan::Op mlir::ncclx::planOpOf(ctran::ScheduleOpInterface op) {
   std::string name = op->getName().stripDialect().str(), collective;
   auto note = op->getAttrOfType<StringAttr>("note"), of = op->getAttrOfType<StringAttr>("of");
   if (auto compute = dyn_cast<ctran::ComputeOp>(*op))
@@ -261,8 +258,19 @@ int64_t HostEmitter::opIndex(ctran::ScheduleOpInterface op) {
   if (note)
     name = note.str();
   if (of)
-    name = of.str() + ": " + name, collective = prefix + of.str();
-  plan.ops.push_back({prefix + name, describe(op.getLoc()), collective});
+    name = of.str() + ": " + name, collective = of.str();
+  return {name, describe(op.getLoc()), collective};
+}
+
+int64_t HostEmitter::opIndex(ctran::ScheduleOpInterface op) {
+  auto [it, isNew] = opIds.try_emplace(op, plan.ops.size());
+  if (!isNew)
+    return it->second;
+  HostPlan::Op made = planOpOf(op);
+  made.name = prefix + made.name;
+  if (!made.collective.empty())
+    made.collective = prefix + made.collective;
+  plan.ops.push_back(std::move(made));
   return it->second;
 }
 

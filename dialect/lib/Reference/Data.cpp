@@ -97,7 +97,18 @@ void mlir::ncclx::fillInputs(uint64_t seed, int64_t rank, int64_t argument, Type
   }
 }
 
-Comparison mlir::ncclx::compare(Type type, const void *expected, const void *found) {
+double mlir::ncclx::largestMagnitude(Type type, const void *data) {
+  Type element = elementType(type);
+  int64_t size = elementBytes(element);
+  double largest = 0;
+  for (int64_t i = 0; i < elementCount(type); ++i)
+    if (double x = std::fabs(valueOf(element, load(data, i, size))); std::isfinite(x))
+      largest = std::max(largest, x);
+  return largest;
+}
+
+Comparison mlir::ncclx::compare(Type type, const void *expected, const void *found,
+                                double tolerance) {
   Type element = elementType(type);
   int64_t size = elementBytes(element);
   Comparison result;
@@ -109,11 +120,13 @@ Comparison mlir::ncclx::compare(Type type, const void *expected, const void *fou
     double x = valueOf(element, a), y = valueOf(element, b);
     if (std::isnan(x) && std::isnan(y))
       continue;
-    if (result.different++ == 0)
-      result.first = i, result.expected = x, result.found = y;
     double distance = std::fabs(x - y);
     if (!(distance <= result.largest) && !std::isnan(result.largest))
       result.largest = distance;
+    if (tolerance >= 0 && distance <= tolerance)
+      continue;
+    if (result.different++ == 0)
+      result.first = i, result.expected = x, result.found = y;
   }
   return result;
 }

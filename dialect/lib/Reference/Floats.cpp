@@ -91,6 +91,43 @@ Value convertInteger(ImplicitLocOpBuilder &b, Value x, Type to, bool isSigned) {
   return arith::TruncFOp::create(b, to, wide);
 }
 
+/// An 8-bit float as a wider one, which is exact. f8E5M2 is the upper half of an f16; f8E4M3FN has
+/// an f16's exponent but for the bias, so it is moved and multiplied, and its NaNs are put back.
+Value extendByte(ImplicitLocOpBuilder &b, Value x, Type to) {
+  Type from = x.getType(), i16 = withElement(from, b.getI16Type()),
+       f16 = withElement(from, b.getF16Type()), f32 = withElement(from, b.getF32Type());
+  Value bits = arith::BitcastOp::create(b, withElement(from, b.getI8Type()), x);
+  bits = arith::ExtUIOp::create(b, i16, bits);
+  auto half = [&](Value moved) -> Value {
+    return arith::ExtFOp::create(b, f32, arith::BitcastOp::create(b, f16, moved).getResult());
+  };
+  Value wide;
+  if (isa<Float8E5M2Type>(getElementTypeOrSelf(from))) {
+    wide = half(arith::ShLIOp::create(b, bits, constant(b, i16, 8)));
+  } else {
+    Value magnitude = arith::AndIOp::create(b, bits, constant(b, i16, 0x7f));
+    Value sign = arith::ShLIOp::create(b, arith::AndIOp::create(b, bits, constant(b, i16, 0x80)),
+                                       constant(b, i16, 8));
+    Value moved = arith::ShLIOp::create(b, magnitude, constant(b, i16, 7));
+    auto number = [&](double value) -> Value {
+      TypedAttr attr = b.getF32FloatAttr(float(value));
+      if (auto shaped = dyn_cast<ShapedType>(f32))
+        attr = DenseElementsAttr::get(shaped, cast<Attribute>(attr));
+      return arith::ConstantOp::create(b, attr);
+    };
+    wide = arith::MulFOp::create(b, half(arith::OrIOp::create(b, moved, sign)), number(256));
+    Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, magnitude,
+                                       constant(b, i16, 0x7f));
+    wide = arith::SelectOp::create(b, none, number(std::numeric_limits<float>::quiet_NaN()), wide);
+  }
+  Type element = getElementTypeOrSelf(to);
+  if (element.isF32())
+    return wide;
+  if (element.isF64())
+    return arith::ExtFOp::create(b, to, wide);
+  return arith::TruncFOp::create(b, to, wide);
+}
+
 /// The op on f32 between extf and truncf.
 void widen(ImplicitLocOpBuilder &b, IRRewriter &rewriter, Operation *op) {
   SmallVector<Value> operands;
@@ -175,18 +212,23 @@ LogicalResult mlir::ncclx::legalizeFloats(ModuleOp module) {
   MLIRContext *context = module.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect>();
   IRRewriter rewriter(context);
-  SmallVector<Operation *> halves;
+  SmallVector<Operation *> halves, bytes;
   WalkResult flags = module.walk([&](Operation *op) {
     if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()))
       return WalkResult::advance();
     if (failed(dropFlags(op)))
       return WalkResult::interrupt();
+    if (isa<arith::ExtFOp>(op) &&
+        isa<Float8E5M2Type, Float8E4M3FNType>(getElementTypeOrSelf(op->getOperand(0)))) {
+      bytes.push_back(op);
+      return WalkResult::advance();
+    }
     if ((llvm::any_of(op->getOperandTypes(), isByte) ||
          llvm::any_of(op->getResultTypes(), isByte)) &&
         !isa<arith::ConstantOp, arith::BitcastOp, arith::SelectOp>(op)) {
       op->emitOpError(
-          "has no host form on 8-bit floats: they are moved and reduced by collectives, "
-          "not computed with");
+          "has no host form on 8-bit floats: they are moved and reduced by collectives, and "
+          "extended, not computed with");
       return WalkResult::interrupt();
     }
     if (llvm::any_of(op->getOperandTypes(), isHalf) || llvm::any_of(op->getResultTypes(), isHalf))
@@ -195,6 +237,10 @@ LogicalResult mlir::ncclx::legalizeFloats(ModuleOp module) {
   });
   if (flags.wasInterrupted())
     return failure();
+  for (Operation *op : bytes) {
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    rewriter.replaceOp(op, extendByte(b, op->getOperand(0), op->getResult(0).getType()));
+  }
   for (Operation *op : halves)
     if (failed(legalizeHalf(rewriter, op)))
       return failure();

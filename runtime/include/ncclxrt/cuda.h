@@ -24,6 +24,10 @@ typedef struct ncclxrtCudaComm *ncclxrtCudaComm_t; /**< One rank on one GPU. */
  *  Collective; 0 is success. The bootstrap's only duty. */
 typedef int32_t (*ncclxrtAllgather_t)(void *context, const void *mine, size_t bytes, void *all);
 
+/** Why the job that the ranks belong to has failed (a rank that died, for one), or NULL. The
+ *  communicator's watchdog asks now and then, and ends its waits. Any thread. */
+typedef const char *(*ncclxrtFailure_t)(void *context);
+
 typedef struct ncclxrtCudaConfig {
   size_t struct_size;
   int32_t rank;
@@ -33,9 +37,12 @@ typedef struct ncclxrtCudaConfig {
   int64_t timeout_ms; /**< Longest that a wait may take. 0: 30000. */
   ncclxrtAllgather_t allgather;
   void *context;
-  const char *driver; /**< Library with the driver's functions. NULL: libcuda.so.1. */
+  const char *driver;       /**< Library with the driver's functions. NULL: libcuda.so.1. */
+  ncclxrtFailure_t failure; /**< NULL: nothing is known but by deadlines. Ranks that are processes
+                                 of a job of ncclxrt/abi.h give ncclxrtCommAllgather, this one
+                                 ncclxrtCommFailure, and as context the job's communicator. */
 } ncclxrtCudaConfig_t;
-#define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0, 0}
+#define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0, 0, 0}
 
 /** How many GPUs there are, and of the first the compute capability (90 is 9.0) and the name, cut
  * to `size`. `driver` as in ncclxrtCudaConfig_t. */
@@ -47,7 +54,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDevices(const char *driver, int32_t *c
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaInit(const ncclxrtCudaConfig_t *config,
                                                ncclxrtCudaComm_t *comm);
 /** Frees everything made with the communicator. The caller's streams must have left its work; the
- *  other ranks must have left this one's memory (a barrier of the caller). NULL is a no-op. */
+ *  other ranks must have left this one's memory (a barrier of the caller). Collective where ranks
+ *  are processes, since nobody frees what another still maps; after a failure it waits for nobody.
+ *  NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm);
 
 /** Makes `bytes` of device memory of every rank reachable from every other. Collective. With
@@ -89,8 +98,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaAbort(ncclxrtCudaComm_t comm, const ch
  * Any time. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaQuery(ncclxrtCudaComm_t comm);
 
-/** The sentence of the first error, or of the last call that was refused and did nothing; with NULL that of this thread's last failed ncclxrtCudaInit.
- *  Belongs to the calling thread until its next call. Any thread. */
+/** The sentence of the first error, or of the last call that was refused and did nothing; with NULL
+ * that of this thread's last failed ncclxrtCudaInit. Belongs to the calling thread until its next
+ * call. Any thread. */
 NCCLXRT_EXPORT const char *ncclxrtCudaLastError(ncclxrtCudaComm_t comm);
 
 /** For callers that bring nothing of CUDA's: a stream, given back by ncclxrtCudaDestroy; a copy
@@ -124,6 +134,32 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaGraphDestroy(ncclxrtCudaGraph_t graph)
 
 typedef struct ncclxrtCudaPlan *ncclxrtCudaPlan_t; /**< A program of one rank on one GPU. */
 
+/** Matrices, by columns: the element at (row, column) of number `i` lies at the address of the
+ * launch's `argument`, `offset` bytes and i * batch_stride + column * ld + row elements on. */
+typedef struct ncclxrtCudaMatrix {
+  int32_t argument;
+  int32_t dtype;
+  int32_t transposed;   /**< Of a and b: its rows are what is multiplied as columns. */
+  int32_t scale;        /**< Of a and b, of 8-bit floats: the argument with an f32 that all elements
+                             are multiplied with; -1: 1. */
+  int64_t offset;       /**< Bytes. */
+  int64_t scale_offset; /**< Bytes, from that argument. */
+  int64_t ld;           /**< Elements. */
+  int64_t batch_stride; /**< Elements; 0: one matrix for all. */
+} ncclxrtCudaMatrix_t;
+
+/** Products of matrices, d = alpha a b + beta c, where a is m x k and b is k x n, `batch` times.
+ * `c` has the shape and the type of `d`, which may be the same memory. */
+typedef struct ncclxrtCudaGemm {
+  int64_t m, n, k, batch; /**< Any may be 0. */
+  ncclxrtCudaMatrix_t a, b, c, d;
+  double alpha, beta; /**< With a beta of 0 c is not read. */
+  int32_t accumulate; /**< ncclxrtF32, or ncclxrtF64 of f64. */
+  int32_t tf32;       /**< Not 0: factors of f32 may be rounded to 11 bits. */
+  int32_t sms;        /**< It is to leave the GPU's other multiprocessors alone; 0: it takes all. */
+  int32_t reserved;   /**< 0. */
+} ncclxrtCudaGemm_t;
+
 /** An entry of the plan's module, which takes so many addresses and, if it wants scratch memory,
  * the address of that. */
 typedef struct ncclxrtCudaKernelDesc {
@@ -132,6 +168,8 @@ typedef struct ncclxrtCudaKernelDesc {
   int32_t num_arguments;
   int32_t reserved; /**< 0. */
   uint64_t scratch_bytes;
+  const ncclxrtCudaGemm_t *gemm; /**< Not NULL: no entry, but this by cuBLASLt, in up to that much
+                                      scratch memory, which all such share. */
 } ncclxrtCudaKernelDesc_t;
 
 /** A module that was compiled ahead of time: machine code of one architecture. */
@@ -155,11 +193,11 @@ enum { ncclxrtCudaQueues = 30 };
 
 typedef struct ncclxrtCudaPlanDesc {
   size_t struct_size;
-  const ncclxrtPlanDesc_t *plan; /**< Its trace_capacity has no effect. */
+  const ncclxrtPlanDesc_t *plan; /**< With a trace_capacity: a timeline (ncclxrtCudaPlanTrace). */
   const int64_t *slot_writers;   /**< Of each of its slot arrays: ranks that raise one counter. */
   void *const *memory;           /**< Of each of its windows: the caller's memory, as for
                                       ncclxrtCudaWindow, or NULL; NULL: all are allocated. */
-  const char *module;            /**< PTX with the kernels; NULL without. */
+  const char *module;            /**< PTX with the entries; NULL without. */
   const ncclxrtCudaKernelDesc_t *kernels;
   size_t num_kernels;
   int32_t one_stream;   /**< Not 0: all lanes on one stream; the program's serial form must hold.
@@ -176,9 +214,10 @@ typedef struct ncclxrtCudaPlanDesc {
   const ncclxrtCudaImage_t *images; /**< Not empty: nothing is compiled, all kernels are here, or
                                          the plan is refused. Read while it is prepared. */
   size_t num_images;
+  const char *cublaslt; /**< Library for products; NULL: libcublasLt.so of CUDA 13 or 12. */
 } ncclxrtCudaPlanDesc_t;
 #define NCCLXRT_CUDA_PLAN_DESC_INIT                                                                \
-  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(ncclxrtCudaPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Makes windows and counters, checks the program by calling it once with nothing enqueued, and
  *  loads its kernels. Collective; an error of one rank is one of all. The memory is the
@@ -197,6 +236,16 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, siz
  * since a replay cannot count, so that replays and other runs may follow each other in any order.
  */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream);
+/** When each op of the last run began and ended, of a plan that was prepared with a timeline, and
+ * how wrong each time may be: one clock for all ranks of this machine (CLOCK_MONOTONIC).
+ * `captured`: of the last run that was captured, as it was replayed last. Of a program that is one
+ * kernel, `op` counts what a block does, `lane` is the block, and the last run is told whichever it
+ * was. When that run and what was enqueued behind it are done; valid until the plan's next call. A
+ * timeline adds no waits, but marks between ops: an event on a stream, two stores in a kernel.
+ * Without, nothing is added. */
+NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanTrace(ncclxrtCudaPlan_t plan, int32_t captured,
+                                                    const ncclxrtTraceEvent_t **events,
+                                                    size_t *count, int64_t *error_ns);
 /** Waits until all that its runs have enqueued is done; after an abort, too, which ends their
  * waits. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan);
@@ -224,7 +273,10 @@ typedef struct ncclxrtCudaKernelPlanDesc {
   const ncclxrtCudaImage_t *images;
   size_t num_images;
   int32_t ranks;
-  int32_t reserved; /**< 0. */
+  int32_t timeline_ops; /**< Not 0: so many ops that a block does in a run. The entry's first word
+                             is then the address of two words for each and each block
+                             (ncclxrt/device/timeline.cuh), and the module has ncclxrt_clock, which
+                             tells the time to an address. */
 } ncclxrtCudaKernelPlanDesc_t;
 #define NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT                                                         \
   {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}

@@ -35,6 +35,9 @@ using GraphExec = CUgraphExec_st *;
 struct IpcHandle { // CUipcMemHandle
   char reserved[64];
 };
+struct Uuid { // CUuuid
+  char bytes[16];
+};
 struct Copy2D { // CUDA_MEMCPY2D
   size_t fromX, fromY;
   int fromType;
@@ -66,7 +69,8 @@ struct LaunchConfig { // CUlaunchConfig
 // Results and flags.
 constexpr int success = 0, outOfMemory = 2, notReady = 600, alreadyEnabled = 704;
 constexpr int unifiedMemory = 4;
-constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1;
+constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1,
+                   withTiming = 0, recordInGraph = 1;
 constexpr unsigned waitAtLeast = 0, writeDefault = 0;
 constexpr int deviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr int captureOfThread = 1, programmaticSerialization = 6;
@@ -81,6 +85,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(deviceGet, cuDeviceGet, (int *, int))                                                          \
   F(deviceName, cuDeviceGetName, (char *, int, int))                                               \
   F(deviceAttribute, cuDeviceGetAttribute, (int *, int, int))                                      \
+  F(deviceUuid, cuDeviceGetUuid_v2, (Uuid *, int))                                                 \
   F(canAccessPeer, cuDeviceCanAccessPeer, (int *, int, int))                                       \
   F(retainContext, cuDevicePrimaryCtxRetain, (Context *, int))                                     \
   F(releaseContext, cuDevicePrimaryCtxRelease_v2, (int))                                           \
@@ -119,7 +124,9 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(createEvent, cuEventCreate, (Event *, unsigned))                                               \
   F(destroyEvent, cuEventDestroy_v2, (Event))                                                      \
   F(record, cuEventRecord, (Event, Stream))                                                        \
+  F(recordFlags, cuEventRecordWithFlags, (Event, Stream, unsigned))                                \
   F(queryEvent, cuEventQuery, (Event))                                                             \
+  F(elapsed, cuEventElapsedTime, (float *, Event, Event))                                          \
   F(loadModule, cuModuleLoadData, (Module *, const void *))                                        \
   F(unloadModule, cuModuleUnload, (Module))                                                        \
   F(getFunction, cuModuleGetFunction, (Function *, Module, const char *))                          \

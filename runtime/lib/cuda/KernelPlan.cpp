@@ -2,6 +2,7 @@
 #include "../Shape.h"
 #include "Compile.h"
 #include "Runnable.h"
+#include "Timeline.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,10 +37,12 @@ Status Runnable::forRanks(int32_t ranks, const std::string &name) const {
 }
 
 Status Runnable::sharing(int64_t &ranks) {
-  std::vector<int32_t> devices(comm.nranks());
-  int32_t device = comm.deviceNumber();
-  Status s = comm.exchange(&device, sizeof device, devices.data(), "devices");
-  ranks = std::count(devices.begin(), devices.end(), device);
+  std::vector<Uuid> devices(comm.nranks());
+  const Uuid &own = comm.deviceUuid();
+  Status s = comm.exchange(&own, sizeof own, devices.data(), "devices");
+  ranks = std::count_if(devices.begin(), devices.end(), [&](const Uuid &other) {
+    return std::memcmp(&other, &own, sizeof own) == 0;
+  });
   return s;
 }
 
@@ -52,10 +55,13 @@ public:
   Status prepare(const ncclxrtCudaKernelPlanDesc_t *source);
   Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
   Status run(Stream stream) override;
+  Status timeline(bool captured, std::vector<ncclxrtTraceEvent_t> &events,
+                  int64_t &errorNs) override;
 
 private:
   Status load();
   Status fits();
+  size_t stampCount() const { return 2 * size_t(desc.timeline_ops) * size_t(desc.blocks); }
 
   ncclxrtCudaKernelPlanDesc_t desc = NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT;
   std::string name, entry;
@@ -64,6 +70,9 @@ private:
   std::vector<char *> own; ///< by window
   std::vector<uint64_t> words;
   Address epochs = 0;
+  Address stamps = 0; ///< with a timeline, as these
+  Function clockKernel = nullptr;
+  std::unique_ptr<Clock> clock;
   Module module = nullptr;
   Function function = nullptr;
   /// Its launch may overlap the end of the kernel before: the blocks of two runs of all ranks that
@@ -77,9 +86,10 @@ std::string textOf(const char *t) { return t ? t : ""; }
 
 Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
   Status mine = readStruct(source, sizeof desc, "the description of a kernel", desc);
-  if (mine.ok() && (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 ||
-                    desc.threads > 1024 || (desc.num_windows && !desc.windows) ||
-                    (desc.num_slots && !desc.slots) || (desc.num_images && !desc.images)))
+  if (mine.ok() &&
+      (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 || desc.threads > 1024 ||
+       desc.timeline_ops < 0 || (desc.num_windows && !desc.windows) ||
+       (desc.num_slots && !desc.slots) || (desc.num_images && !desc.images)))
     mine =
         error(ncclxrtInvalidArgument,
               "a kernel has source, entry, windows, slots, images, at least 1 block and 1 to 1024 "
@@ -98,8 +108,8 @@ Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
   struct Shape {
     char key[40];
     uint64_t windows, slots;
-    int32_t blocks, threads;
-  } shape{{}, desc.num_windows, desc.num_slots, desc.blocks, desc.threads};
+    int32_t blocks, threads, steps, none;
+  } shape{{}, desc.num_windows, desc.num_slots, desc.blocks, desc.threads, desc.timeline_ops, 0};
   std::strncpy(shape.key, key.c_str(), sizeof shape.key - 1);
   std::vector<Shape> shapes(comm.nranks());
   if (Status s = comm.exchange(&shape, sizeof shape, shapes.data(), "kernels"); !s.ok())
@@ -113,6 +123,9 @@ Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
   // After the kernel, since how many fit is known only then.
   if (Status s = fits(); !s.ok())
     return s;
+  if (stamps)
+    words.push_back(stamps);
+  size_t first = words.size();
   auto share = [&](void *given, uint64_t bytes) -> Status {
     std::vector<void *> peers(comm.nranks());
     if (Status s = comm.window(given, bytes, peers.data()); !s.ok())
@@ -125,9 +138,9 @@ Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
     if (Status s = share(desc.memory ? desc.memory[w] : nullptr, desc.windows[w]); !s.ok())
       return s;
     windowBytes.push_back(desc.windows[w]);
-    own.push_back(reinterpret_cast<char *>(words[w * comm.nranks() + comm.rank()]));
+    own.push_back(reinterpret_cast<char *>(words[first + w * comm.nranks() + comm.rank()]));
   }
-  words.resize(std::max<size_t>(desc.num_windows, 1) * comm.nranks());
+  words.resize(first + std::max<size_t>(desc.num_windows, 1) * comm.nranks());
   for (size_t s = 0; s < desc.num_slots; ++s)
     if (Status status = share(nullptr, desc.slots[s] * sizeof(uint64_t)); !status.ok())
       return status;
@@ -158,7 +171,50 @@ Status KernelPlan::load() {
   size_t bytes = size_t(desc.blocks) * sizeof(uint64_t);
   if (Status s = comm.call(cuda.allocate(&epochs, bytes), "cuMemAlloc"); !s.ok())
     return s;
-  return comm.clear(epochs, bytes);
+  if (Status s = comm.clear(epochs, bytes); !s.ok() || !desc.timeline_ops)
+    return s;
+  bytes = stampCount() * sizeof(uint64_t);
+  if (Status s = comm.call(cuda.allocate(&stamps, bytes), "cuMemAlloc"); !s.ok())
+    return s;
+  if (Status s = comm.clear(stamps, bytes); !s.ok())
+    return s;
+  if (Status s =
+          comm.call(cuda.getFunction(&clockKernel, module, "ncclxrt_clock"), "cuModuleGetFunction");
+      !s.ok())
+    return s;
+  clock = std::make_unique<Clock>(comm);
+  return clock->init();
+}
+
+Status KernelPlan::timeline(bool, std::vector<ncclxrtTraceEvent_t> &events, int64_t &errorNs) {
+  if (!clock)
+    return error(ncclxrtInvalidUsage, "'{}' was compiled without a timeline", name);
+  if (Status s = comm.enter(); !s.ok())
+    return s;
+  Clock::Moment moment;
+  if (Status s = clock->find(
+          [&](Stream stream, int i) {
+            Address to = clock->wordOf(i);
+            void *parameters[] = {&to};
+            return comm.call(
+                comm.cuda().launch(clockKernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr),
+                "cuLaunchKernel");
+          },
+          moment);
+      !s.ok())
+    return s;
+  errorNs = moment.errorNs;
+  std::vector<uint64_t> times(stampCount());
+  if (Status s = comm.fetch(times.data(), stamps, times.size() * sizeof(uint64_t)); !s.ok())
+    return s;
+  int64_t blocks = desc.blocks;
+  auto ofHost = [&](uint64_t time) {
+    return moment.hostNs + int64_t(time - clock->told(moment.which));
+  };
+  for (int64_t at = 0; at < desc.timeline_ops * blocks; ++at)
+    events.push_back({at / blocks, at % blocks, -1, ofHost(times[size_t(2 * at)]),
+                      ofHost(times[size_t(2 * at + 1)]), 0});
+  return {};
 }
 
 /// S29: blocks that wait for each other are all on their GPU at once.
@@ -184,6 +240,9 @@ Status KernelPlan::fits() {
 
 KernelPlan::~KernelPlan() {
   (void)comm.enter();
+  clock.reset();
+  if (stamps)
+    comm.cuda().free(stamps);
   if (epochs)
     comm.cuda().free(epochs);
   if (module)

@@ -18,11 +18,10 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
   if (Status s = Shape::make(desc.plan, none, shape); !s.ok())
     return s;
   if ((!shape.slots.empty() && !desc.slot_writers) || (desc.num_kernels && !desc.kernels) ||
-      (desc.num_kernels && !desc.module) || (desc.num_reductions && !desc.reductions) ||
-      (desc.num_images && !desc.images))
+      (desc.num_reductions && !desc.reductions) || (desc.num_images && !desc.images))
     return error(ncclxrtInvalidArgument,
-                 "plan '{}': slot_writers, kernels, module, reductions or images is null, but "
-                 "there are some",
+                 "plan '{}': slot_writers, kernels, reductions or images is null, but there are "
+                 "some",
                  shape.name);
   if (Status s = forRanks(desc.ranks, shape.name); !s.ok())
     return s;
@@ -35,16 +34,29 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
   writers.assign(desc.slot_writers, desc.slot_writers + shape.slots.size());
   for (size_t k = 0; k < desc.num_kernels; ++k) {
     const ncclxrtCudaKernelDesc_t &d = desc.kernels[k];
-    if (!d.name || d.blocks < 1 || d.threads < 1 || d.threads > 1024 || d.num_arguments < 0)
+    bool launched = d.blocks >= 1 && d.threads >= 1 && d.threads <= 1024;
+    if (!d.name || d.num_arguments < 0 || (!d.gemm && !launched))
       return error(ncclxrtInvalidArgument,
                    "plan '{}': kernel {}: expected a name, at least 1 block of 1 to 1024 threads "
                    "and at least 0 arguments, found {}, {}, {}",
                    shape.name, k, d.blocks, d.threads, d.num_arguments);
-    kernels.push_back(
-        {d.name, d.blocks, d.threads, d.num_arguments, d.scratch_bytes, nullptr, 0, 0});
+    if (!d.gemm && !desc.module)
+      return error(ncclxrtInvalidArgument, "plan '{}': there is no module with kernel '{}'",
+                   shape.name, d.name);
+    Kernel &kernel = kernels.emplace_back();
+    kernel.name = d.name;
+    kernel.blocks = d.blocks, kernel.threads = d.threads, kernel.arguments = d.num_arguments;
+    kernel.scratchBytes = d.scratch_bytes;
+    if (!d.gemm)
+      continue;
+    if (std::string wrong = Gemm::wrong(*d.gemm, d.num_arguments); !wrong.empty())
+      return error(ncclxrtInvalidArgument, "plan '{}': product '{}': {}", shape.name, d.name,
+                   wrong);
+    kernel.gemm = std::make_unique<Gemm>(*d.gemm);
   }
   if (desc.module)
     module = desc.module;
+  gemms = std::make_unique<Gemms>(comm, desc.cublaslt ? desc.cublaslt : "");
   if (desc.streams)
     for (size_t lane = 0; lane < (desc.one_stream ? 1 : shape.lanes.size()); ++lane)
       givenStreams.push_back(static_cast<Stream>(desc.streams[lane]));
@@ -101,6 +113,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
     mine = plan->rehearse();
   if (mine.ok())
     mine = plan->loadKernels();
+  if (mine.ok())
+    mine = plan->makeTimelines();
   if (Status s = plan->agree(mine, shape.name, "prepared plans"); !s.ok())
     return s;
   result = std::move(plan);
@@ -143,6 +157,22 @@ Status Plan::rehearse() {
   return failure;
 }
 
+Status Plan::makeTimelines() {
+  if (!shape.traceCapacity)
+    return {};
+  clock = std::make_unique<Clock>(comm);
+  if (Status s = clock->init(); !s.ok())
+    return s;
+  for (auto &timeline : timelines) {
+    timeline = std::make_unique<Timeline>(comm);
+    if (Status s =
+            timeline->init(rehearsed + lanes.size(), size_t(shape.traceCapacity), lanes.size());
+        !s.ok())
+      return s;
+  }
+  return {};
+}
+
 Status Plan::loadKernels() {
   const Driver &cuda = comm.cuda();
   auto load = [&](const std::string &image, const char *what) {
@@ -169,7 +199,9 @@ Status Plan::loadKernels() {
       if (Status s = find(reduceKernels[r], reductionName(r)); !s.ok())
         return s;
   }
-  if (kernels.empty())
+  if (Status s = prepareGemms(); !s.ok())
+    return s;
+  if (std::all_of(kernels.begin(), kernels.end(), [](const Kernel &k) { return bool(k.gemm); }))
     return {};
   std::string image;
   if (Status s = assemble(module, compileOptions, image); !s.ok())
@@ -177,6 +209,8 @@ Status Plan::loadKernels() {
   if (Status s = load(image, "cuModuleLoadData of the plan's kernels"); !s.ok())
     return s;
   for (Kernel &kernel : kernels) {
+    if (kernel.gemm)
+      continue;
     if (int result = cuda.getFunction(&kernel.function, modules.back(), kernel.name.c_str()))
       return error(ncclxrtInvalidArgument, "plan '{}': the module has no kernel '{}': {}",
                    shape.name, kernel.name, cuda.text(result));
@@ -188,9 +222,32 @@ Status Plan::loadKernels() {
   return {};
 }
 
+Status Plan::prepareGemms() {
+  uint64_t bytes = 0;
+  for (Kernel &kernel : kernels) {
+    if (!kernel.gemm)
+      continue;
+    if (Status s = kernel.gemm->prepare(*gemms, kernel.scratchBytes); !s.ok())
+      return error(s.code(), "plan '{}': product '{}': {}", shape.name, kernel.name, s.text());
+    bytes = std::max(bytes, kernel.gemm->workspaceBytes());
+  }
+  if (bytes)
+    if (Status s = comm.call(comm.cuda().allocate(&workspace, bytes), "cuMemAlloc"); !s.ok())
+      return s;
+  for (Kernel &kernel : kernels)
+    if (kernel.gemm)
+      if (Status s = kernel.gemm->warmUp(kernel.rehearsed, workspace, lanes.front().stream);
+          !s.ok())
+        return error(s.code(), "plan '{}': product '{}': {}", shape.name, kernel.name, s.text());
+  return {};
+}
+
 Plan::~Plan() {
   const Driver &cuda = comm.cuda();
   (void)comm.enter();
+  for (auto &timeline : timelines)
+    timeline.reset();
+  clock.reset();
   for (Lane &lane : lanes)
     if (lane.stream && ownStreams)
       cuda.destroyStream(lane.stream);
@@ -202,6 +259,8 @@ Plan::~Plan() {
   for (Kernel &kernel : kernels)
     if (kernel.scratch)
       cuda.free(kernel.scratch);
+  if (workspace)
+    cuda.free(workspace);
   for (Module m : modules)
     if (m)
       cuda.unloadModule(m);
@@ -214,6 +273,15 @@ Status Plan::drain() {
     if (Status s = comm.synchronize(lane.stream); !s.ok())
       return s;
   return {};
+}
+
+Status Plan::timeline(bool captured, std::vector<ncclxrtTraceEvent_t> &events, int64_t &errorNs) {
+  if (!clock)
+    return error(ncclxrtInvalidUsage,
+                 "plan '{}' was prepared without a timeline (trace_capacity is 0)", shape.name);
+  if (Status s = comm.enter(); !s.ok())
+    return s;
+  return timelines[captured]->read(*clock, events, errorNs);
 }
 
 Status Plan::buffer(size_t window, int32_t generation, void **data, size_t *bytes) {
@@ -255,6 +323,9 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes)
     lane.used = false;
   failure = Status();
+  times = timelines[capturing].get();
+  if (times)
+    times->start(runNumber, capturing);
   int32_t status = program(reinterpret_cast<int64_t>(this));
   if (failure.ok() && status != 0)
     failure = error(ncclxrtResult_t(status), "plan '{}': the program failed", shape.name);
@@ -263,6 +334,9 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes) {
     if (!lane.used)
       continue;
+    if (times)
+      if (Status s = times->end(size_t(&lane - lanes.data()), lane.stream); !s.ok())
+        return s;
     if (Status s = comm.call(cuda.record(lane.event, lane.stream), "cuEventRecord"); !s.ok())
       return s;
     if (Status s = comm.call(cuda.waitEvent(stream, lane.event, 0), "cuStreamWaitEvent"); !s.ok())

@@ -13,8 +13,10 @@
 #include "../Range.h"
 #include "../Shape.h"
 #include "Compile.h"
+#include "Gemm.h"
 #include "Reductions.h"
 #include "Runnable.h"
+#include "Timeline.h"
 #include "ncclxrt/device/serve.h"
 
 namespace ncclxrt::cuda {
@@ -29,6 +31,8 @@ public:
   Status buffer(size_t window, int32_t generation, void **data, size_t *bytes) override;
   Status run(Stream stream) override;
   Status drain() override;
+  Status timeline(bool captured, std::vector<ncclxrtTraceEvent_t> &events,
+                  int64_t &errorNs) override;
 
   // Group B, with a status of 0. A failure is the run's; nothing more is enqueued after it.
   int64_t rank() const { return comm.rank(); }
@@ -42,7 +46,7 @@ public:
   ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
   ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                        int64_t value);
-  ncclxrtResult_t flush(int64_t op, int64_t lane) { return enter(op, lane); }
+  ncclxrtResult_t flush(int64_t op, int64_t lane) { return start(op, lane); }
   /// What `lane` does next comes after all that `other` has been given so far.
   ncclxrtResult_t order(int64_t op, int64_t lane, int64_t other);
   /// Hands the next launch the own memory of a window.
@@ -54,7 +58,9 @@ private:
   Status shapeFrom(const ncclxrtCudaPlanDesc_t *desc);
   Status rehearse();
   Status loadKernels();
+  Status prepareGemms();
   Status makeStreams();
+  Status makeTimelines();
 
   struct Lane {
     Stream stream = nullptr;
@@ -64,6 +70,18 @@ private:
     std::vector<uint64_t> follows; ///< of each stream: how many of its ops this one comes after
   };
   ncclxrtResult_t enter(int64_t op, int64_t lane);
+  /// The same, and what the lane is given next is this op's.
+  ncclxrtResult_t start(int64_t op, int64_t lane) {
+    if (auto code = enter(op, lane))
+      return code;
+    return startTime(op, lane);
+  }
+  ncclxrtResult_t startTime(int64_t op, int64_t lane);
+  void tellBytes(int64_t lane, int64_t bytes) {
+    if (times && !rehearsing)
+      times->moved(placeOf(lane), bytes);
+  }
+  size_t placeOf(int64_t lane) const { return oneStream ? 0 : size_t(lane); }
   ncclxrtResult_t fail(ncclxrtResult_t code, const std::string &reason);
   ncclxrtResult_t check(const Status &status) {
     return status.ok() ? ncclxrtSuccess : fail(status.code(), status.text());
@@ -88,15 +106,20 @@ private:
   std::vector<int64_t> writers; ///< by array of slots
   ncclxrtProgram_t program = nullptr;
   std::string module;
+  std::unique_ptr<Gemms> gemms; ///< outlives the kernels that use it
   struct Kernel {
     std::string name;
-    int32_t blocks, threads, arguments;
-    uint64_t scratchBytes;
-    Function function;
-    Address scratch;
-    int64_t scratchLane = 0; ///< that used it last
+    int32_t blocks = 0, threads = 0, arguments = 0;
+    uint64_t scratchBytes = 0;
+    Function function = nullptr;
+    Address scratch = 0;
+    int64_t scratchLane = 0;        ///< that used it last
+    std::unique_ptr<Gemm> gemm;     ///< instead of an entry
+    std::vector<Address> rehearsed; ///< its arguments when it was rehearsed
   };
   std::vector<Kernel> kernels;
+  Address workspace = 0; ///< of all products
+  int64_t workspaceLane = 0;
   bool oneStream = false;
   std::vector<Stream> givenStreams;
   CompileOptions compileOptions;
@@ -117,6 +140,12 @@ private:
   std::map<std::pair<int, int>, Function> reduceKernels;
   Function raiseKernel = nullptr;
   std::vector<Module> modules;
+
+  /// With a timeline: of ordinary runs and of captured ones; the one of this run, or none.
+  std::unique_ptr<Clock> clock;
+  std::unique_ptr<Timeline> timelines[2];
+  Timeline *times = nullptr;
+  size_t rehearsed = 0; ///< ops and orders
 
   bool rehearsing = false, capturing = false, ownStreams = true;
   int64_t runNumber = 0, currentOp = -1;

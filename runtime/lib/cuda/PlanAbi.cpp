@@ -8,12 +8,13 @@ using namespace ncclxrt;
 struct ncclxrtCudaPlan {
   cuda::Comm &comm;
   std::unique_ptr<cuda::Runnable> plan;
+  std::vector<ncclxrtTraceEvent_t> timeline;
 };
 
 static ncclxrtResult_t handle(cuda::Comm &comm, const Status &status,
                               std::unique_ptr<cuda::Runnable> made, ncclxrtCudaPlan_t *plan) {
   if (status.ok())
-    *plan = new ncclxrtCudaPlan{comm, std::move(made)};
+    *plan = new ncclxrtCudaPlan{comm, std::move(made), {}};
   return comm.remember(status);
 }
 
@@ -121,6 +122,18 @@ ncclxrtResult_t ncclxrtCudaPlanLaunch(ncclxrtCudaPlan_t plan, void *on,
 
 ncclxrtResult_t ncclxrtCudaPlanWait(ncclxrtCudaPlan_t plan) {
   return plan ? plan->comm.remember(plan->plan->drain()) : ncclxrtInvalidArgument;
+}
+
+ncclxrtResult_t ncclxrtCudaPlanTrace(ncclxrtCudaPlan_t plan, int32_t captured,
+                                     const ncclxrtTraceEvent_t **events, size_t *count,
+                                     int64_t *errorNs) {
+  if (!plan || !events || !count || !errorNs)
+    return ncclxrtInvalidArgument;
+  plan->timeline.clear();
+  Status s = plan->plan->timeline(captured != 0, plan->timeline, *errorNs);
+  *events = plan->timeline.data();
+  *count = plan->timeline.size();
+  return s.code() == ncclxrtInvalidUsage ? plan->comm.refuse(s) : plan->comm.remember(s);
 }
 
 ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan) {

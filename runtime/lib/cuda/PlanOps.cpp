@@ -31,14 +31,23 @@ ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
     return fail(ncclxrtInvalidArgument,
                 fmt::format("there is no op {} or lane {}, the plan has {} and {}", op, lane,
                             shape.ops.size(), shape.lanes.size()));
-  if (rehearsing)
+  if (rehearsing) {
+    ++rehearsed;
     return ncclxrtSuccess;
-  Lane &at = lanes[oneStream ? 0 : lane];
+  }
+  Lane &at = lanes[placeOf(lane)];
   ++at.given;
   if (at.used)
     return ncclxrtSuccess;
   at.used = true;
   return check(comm.call(comm.cuda().waitEvent(at.stream, entered, 0), "cuStreamWaitEvent"));
+}
+
+ncclxrtResult_t Plan::startTime(int64_t op, int64_t lane) {
+  if (!times || rehearsing)
+    return ncclxrtSuccess;
+  size_t place = placeOf(lane);
+  return check(times->begin(place, lanes[place].stream, op, lane));
 }
 
 int64_t Plan::address(int64_t window) {
@@ -84,6 +93,9 @@ ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
   if (!earlier.used || later.follows[other] == earlier.given)
     return ncclxrtSuccess;
   later.follows[other] = earlier.given;
+  if (times) // how long it waits there is nobody's time
+    if (auto code = check(times->end(size_t(lane), later.stream)))
+      return code;
   if (auto code =
           check(comm.call(comm.cuda().record(earlier.event, earlier.stream), "cuEventRecord")))
     return code;
@@ -134,7 +146,7 @@ Status Plan::copyPieces(Lane &lane, const device::Pieces &to, const device::Piec
 ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
                            int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex) {
   device::Pieces to, from;
-  if (auto code = enter(op, lane))
+  if (auto code = start(op, lane))
     return code;
   if (auto code = place("destination", dst, true, 0, 1, to))
     return code;
@@ -144,8 +156,9 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
     return fail(ncclxrtInvalidArgument,
                 fmt::format("the source has {} bytes, the destination {}",
                             from.rows * from.rowBytes, to.rows * to.rowBytes));
+  tellBytes(lane, to.rows * to.rowBytes);
   if (!rehearsing && to.rows)
-    if (auto code = check(copyPieces(lanes[oneStream ? 0 : lane], to, from)))
+    if (auto code = check(copyPieces(lanes[placeOf(lane)], to, from)))
       return code;
   return notifySlots < 0 ? ncclxrtSuccess : raise(lane, notifySlots, notifyPeer, notifyIndex);
 }
@@ -186,7 +199,7 @@ Status Plan::launchOwn(Lane &lane, Function function, unsigned blocks, void *arg
 ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
                              double scale, int64_t divisor, const Where &dst, const Where &a,
                              int64_t count, int64_t step, const Where &b) {
-  if (auto code = enter(op, lane))
+  if (auto code = start(op, lane))
     return code;
   if (divisor < 1 || kind != int32_t(kind) || dtype != int32_t(dtype) || acc != int32_t(acc))
     return fail(ncclxrtInvalidArgument,
@@ -220,24 +233,25 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   }
   if (!job.bytes)
     return ncclxrtSuccess;
+  tellBytes(lane, job.bytes);
   job.count = count, job.step = step, job.scale = scale, job.divisor = divisor;
   // A thread of the widest path takes 64 bytes at a time.
   int64_t blocks = (job.bytes + 64 * device::reduceThreads - 1) / (64 * device::reduceThreads);
   auto kernel = reduceKernels.find(key);
-  return check(launchOwn(lanes[oneStream ? 0 : lane],
+  return check(launchOwn(lanes[placeOf(lane)],
                          kernel == reduceKernels.end() ? nullptr : kernel->second,
                          unsigned(std::min<int64_t>(blocks, 32)), &job));
 }
 
 ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {
-  if (auto code = enter(op, lane))
+  if (auto code = start(op, lane))
     return code;
   return raise(lane, slots, peer, index);
 }
 
 ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                            int64_t value) {
-  if (auto code = enter(op, lane))
+  if (auto code = start(op, lane))
     return code;
   if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
@@ -247,8 +261,7 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
   const uint64_t *first = counters[comm.rank()] + (capturing ? captureFirst : 0) + array.first +
                           runNumber % array.generations * array.count + index;
   for (int64_t i = 0; i < count; ++i)
-    if (auto code =
-            check(comm.await(lanes[oneStream ? 0 : lane].stream, first + i, uint64_t(value))))
+    if (auto code = check(comm.await(lanes[placeOf(lane)].stream, first + i, uint64_t(value))))
       return code;
   return ncclxrtSuccess;
 }
@@ -269,9 +282,21 @@ ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
       int64_t(given.size()) != kernels[kernel].arguments)
     return fail(ncclxrtInvalidArgument,
                 fmt::format("kernel {} is launched with {} arguments", kernel, given.size()));
-  if (rehearsing)
-    return ncclxrtSuccess;
   Kernel &k = kernels[kernel];
+  if (rehearsing) {
+    rehearsed += k.scratchBytes != 0 || k.gemm; // and an order
+    if (k.gemm)
+      k.gemm->rehearse(k.rehearsed = given);
+    return ncclxrtSuccess;
+  }
+  if (k.gemm) {
+    // One product at a time uses the workspace.
+    if (auto code = order(op, lane, std::exchange(workspaceLane, lane)))
+      return code;
+    if (auto code = startTime(op, lane))
+      return code;
+    return check(k.gemm->launch(comm, given, workspace, lanes[placeOf(lane)].stream));
+  }
   std::vector<void *> parameters;
   for (Address &a : given)
     parameters.push_back(&a);
@@ -281,8 +306,10 @@ ncclxrtResult_t Plan::launch(int64_t op, int64_t lane, int64_t kernel) {
     if (auto code = order(op, lane, std::exchange(k.scratchLane, lane)))
       return code;
   }
-  return check(comm.call(
-      comm.cuda().launch(k.function, unsigned(k.blocks), 1, 1, unsigned(k.threads), 1, 1, 0,
-                         lanes[oneStream ? 0 : lane].stream, parameters.data(), nullptr),
-      "cuLaunchKernel"));
+  if (auto code = startTime(op, lane))
+    return code;
+  return check(
+      comm.call(comm.cuda().launch(k.function, unsigned(k.blocks), 1, 1, unsigned(k.threads), 1, 1,
+                                   0, lanes[placeOf(lane)].stream, parameters.data(), nullptr),
+                "cuLaunchKernel"));
 }

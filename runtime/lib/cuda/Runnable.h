@@ -16,6 +16,10 @@ public:
   virtual Status run(Stream stream) = 0;
   /// Until streams of its own are empty.
   virtual Status drain() { return {}; }
+  /// The ops of the last run that was done, and by how much their times may be wrong; `captured`:
+  /// of the last that was captured. Of nothing that is under way.
+  virtual Status timeline(bool captured, std::vector<ncclxrtTraceEvent_t> &events,
+                          int64_t &errorNs) = 0;
 
 protected:
   explicit Runnable(Comm &comm) : comm(comm) {}

@@ -15,6 +15,9 @@ template <class T> struct Plain<T *> {
 template <> struct Plain<CUipcMemHandle *> {
   using type = ncclxrt::cuda::IpcHandle *;
 };
+template <> struct Plain<CUuuid *> {
+  using type = ncclxrt::cuda::Uuid *;
+};
 template <> struct Plain<const CUDA_MEMCPY2D *> {
   using type = const ncclxrt::cuda::Copy2D *;
 };
@@ -38,7 +41,7 @@ NCCLXRT_CUDA_DRIVER(NCCLXRT_CHECK)
 
 using namespace ncclxrt::cuda;
 static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
-static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D));
+static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) && sizeof(Uuid) == sizeof(CUuuid));
 static_assert(offsetof(Copy2D, from) == offsetof(CUDA_MEMCPY2D, srcDevice));
 static_assert(offsetof(Copy2D, toType) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
 static_assert(offsetof(Copy2D, toPitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
@@ -47,7 +50,9 @@ static_assert(success == CUDA_SUCCESS && outOfMemory == CUDA_ERROR_OUT_OF_MEMORY
               notReady == CUDA_ERROR_NOT_READY &&
               alreadyEnabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 static_assert(unifiedMemory == CU_MEMORYTYPE_UNIFIED && nonBlocking == CU_STREAM_NON_BLOCKING &&
-              noTiming == CU_EVENT_DISABLE_TIMING && mappedHost == CU_MEMHOSTALLOC_DEVICEMAP &&
+              noTiming == CU_EVENT_DISABLE_TIMING && withTiming == CU_EVENT_DEFAULT &&
+              recordInGraph == CU_EVENT_RECORD_EXTERNAL &&
+              mappedHost == CU_MEMHOSTALLOC_DEVICEMAP &&
               lazyPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS &&
               waitAtLeast == CU_STREAM_WAIT_VALUE_GEQ &&
               writeDefault == CU_STREAM_WRITE_VALUE_DEFAULT);

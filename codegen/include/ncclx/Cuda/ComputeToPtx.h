@@ -2,6 +2,8 @@
 #ifndef NCCLX_CUDA_COMPUTETOPTX_H
 #define NCCLX_CUDA_COMPUTETOPTX_H
 
+#include "ncclx/Cuda/ComputeGemms.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include <string>
@@ -9,11 +11,13 @@
 
 namespace mlir::ncclx {
 
-/// An entry of the PTX: it takes the address of each memref of its function, in order, and that of
-/// `scratchBytes` of memory, if there are any.
+/// A function that became one of these: a product for cuBLASLt, or an entry of the PTX, which takes
+/// the address of each memref of its function, in order, and that of `scratchBytes` of memory, if
+/// there are any.
 struct ComputeKernel {
   std::string name;
   int64_t blocks = 1, threads = 1, arguments = 0, scratchBytes = 0;
+  std::optional<CudaGemm> gemm; ///< no entry; `scratchBytes` is most of what it may take
 };
 
 /// Lowers the functions `names` of `module`, on static memrefs, by lowerComputeToLLVM to PTX for
@@ -22,9 +26,10 @@ struct ComputeKernel {
 /// blocks of threads; one with several over the threads of one block, which meet between them;
 /// whatever else is in a function, one thread does all of it. Reductions stay in order. Fails, with
 /// an error at the op, for memory whose size is not known or that a loop allocates. `module` is
-/// consumed.
+/// consumed. With `cublasLt` products (findGemm) are left to that library, which adds in an order
+/// of its own; a remark says of each whether it is. The PTX is empty where nothing else is left.
 LogicalResult computeToPtx(ModuleOp module, ArrayRef<std::string> names, int architecture,
-                           std::string &ptx, std::vector<ComputeKernel> &kernels);
+                           bool cublasLt, std::string &ptx, std::vector<ComputeKernel> &kernels);
 
 } // namespace mlir::ncclx
 #endif // NCCLX_CUDA_COMPUTETOPTX_H

@@ -14,11 +14,15 @@ struct CudaOptions {
   /// Blocks of a program whose ops name no block: only one whose blocks never meet takes more
   /// than 1. 0: as many as suit its messages, and threads likewise.
   int64_t blocks = 32;
+  /// The kernel notes when its ops begin and end (ncclxrt/device/timeline.cuh). Without, its text
+  /// is the same but for those lines.
+  bool timeline = false;
 };
 
 /// A program as one kernel: it takes one struct of 64-bit words, which are the addresses of each
 /// window at each rank, those of each slot array at each rank, the address of one word a block
 /// (0 at first), the guard (two words), and the rank. An array that there is none of has one entry.
+/// With a timeline, the address of its words comes first.
 struct CudaKernel {
   struct Window {
     ctran::WindowOp op;
@@ -30,7 +34,14 @@ struct CudaKernel {
   int64_t ranks = 0, blocks = 1, threads = 0;
   SmallVector<Window> windows;
   SmallVector<int64_t> slotWords;
-  SmallVector<std::string> steps; ///< what the ops are called, by the step that a wait names
+  struct Step {
+    ctran::ScheduleOpInterface op;
+    std::string label;
+  };
+  SmallVector<Step> steps; ///< the ops, by the step that a wait names
+  bool together = false;   ///< all blocks share every op; else each has its own
+  /// With a timeline: the steps in the order in which a block does them, loops unrolled.
+  SmallVector<unsigned> order;
 };
 
 /// The kernel of a program whose ops are all of sm lanes: compositions of ncclxrt/device/*.cuh,

@@ -24,7 +24,8 @@ int64_t getDenseBytes(Type type);
 void fillInputs(uint64_t seed, int64_t rank, int64_t argument, Type type, void *data,
                 bool exact = false);
 
-/// How two values of one type differ, bit by bit; two NaNs are equal whatever they carry.
+/// How two values of one type differ, bit by bit or, with a tolerance of at least 0, by more than
+/// that; two NaNs are equal whatever they carry.
 struct Comparison {
   int64_t count = 0;              ///< elements compared
   int64_t different = 0;          ///< of them, how many differ
@@ -39,7 +40,10 @@ struct Comparison {
   std::string describe(Type type) const;
 };
 
-Comparison compare(Type type, const void *expected, const void *found);
+Comparison compare(Type type, const void *expected, const void *found, double tolerance = -1);
+
+/// The largest finite magnitude in a value.
+double largestMagnitude(Type type, const void *data);
 
 } // namespace mlir::ncclx
 #endif // NCCLX_REFERENCE_DATA_H

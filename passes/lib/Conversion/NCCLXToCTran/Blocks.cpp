@@ -115,20 +115,18 @@ static InFlight allInBlocks(ScheduleBuilder &s, const CollectiveSpec &c) {
     if (!toShard)
       for (int64_t by = 1; by < b.members; ++by)
         there.push_back(s.range(s.at(out, s.memberBy(c.axes, s.constant(by))), b.at(own)));
-    Value moved = granted;
+    SmallVector<Value> moved;
     if (c.flow.combines) {
       SmallVector<Value> parts;
       for (int64_t member = 0; member < b.members; ++member)
         parts.push_back(s.range(byNumber.at(in, s.constant(member)), b.at(own)));
-      moved = s.reduce(c.combination, parts, there, granted, "reduce");
+      moved.push_back(s.reduce(c.combination, parts, there, granted, "reduce"));
     } else if (isShard) {
-      moved = s.copy(s.range(in, b.at()), there, Value(), granted, s.copyLane(), "put");
+      moved.push_back(s.copy(s.range(in, b.at()), there, Value(), granted, s.copyLane(), "put"));
     } else {
-      for (int64_t by = 1; by <= b.members; ++by) { // the own piece last: no peer waits for it
-        Point to = by < b.members ? s.memberBy(c.axes, s.constant(by)) : Point();
-        moved = s.copy(s.range(in, b.at(to)), there[by % b.members], Value(), moved, s.copyLane(),
-                       "put");
-      }
+      for (auto [by, place] : llvm::enumerate(there))
+        moved.push_back(s.copy(s.range(in, b.at(s.memberBy(c.axes, s.constant(by)))), place,
+                               Value(), granted, s.copyLane(), "put"));
     }
     // Who reads a peer's input tells it so, too.
     return b.await(done, joined(b.tell(done, moved, "done"), ends), "await done");
@@ -154,21 +152,22 @@ static InFlight fromRootInBlocks(ScheduleBuilder &s, const CollectiveSpec &c) {
     Value told = s.branch(
         isRoot,
         [&] {
-          Value moved = b.await(ready, joined(start, c.outFree), "await ready");
-          SmallVector<Value> there;
+          Value granted = b.await(ready, joined(start, c.outFree), "await ready");
+          SmallVector<Value> there, moved;
           if (c.in != c.out)
             there.push_back(s.range(b.v.out, b.at()));
           for (int64_t by = 1; by < b.members; ++by)
             there.push_back(s.range(s.at(b.v.out, s.memberBy(c.axes, s.constant(by))), b.at()));
           if (!c.flow.inCut)
-            moved = s.copy(s.range(b.v.in, b.at()), there, Value(), moved, s.copyLane(), "put");
-          else
+            moved.push_back(
+                s.copy(s.range(b.v.in, b.at()), there, Value(), granted, s.copyLane(), "put"));
+          else // a scatter is not in place
             for (auto [by, place] : llvm::enumerate(there))
-              moved = s.copy(s.range(b.v.in, b.at(s.memberBy(c.axes, s.constant(by)))), place,
-                             Value(), moved, s.copyLane(), "put");
-          Value told = s.forEachPeer(c.axes, moved, [&](const Point &peer, Value before) {
-            return s.signal(s.slot(s.at(done, peer), b.at()), {moved, before}, s.controlLane(),
-                            "done");
+              moved.push_back(s.copy(s.range(b.v.in, b.at(s.memberBy(c.axes, s.constant(by)))),
+                                     place, Value(), granted, s.copyLane(), "put"));
+          Value told = s.forEachPeer(c.axes, moved.front(), [&](const Point &peer, Value before) {
+            return s.signal(s.slot(s.at(done, peer), b.at()), joined(moved, before),
+                            s.controlLane(), "done");
           });
           return s.signal(s.slot(done, b.at()), told, s.controlLane(), "done");
         },

@@ -654,7 +654,7 @@ LogicalResult Converter::convertKernel(Operation *&op) {
   for (Value root : kernel->writes)
     llvm::append_range(after, freeTokens(root));
   addCompute(op->getLoc(), name, kernel->args, reads, kernel->writes.getArrayRef(), readRoots,
-             kernel->flops, kernel->bytes, /*sms=*/0, after, kernel->what);
+             kernel->flops, kernel->bytes, kernel->sms, after, kernel->what);
   return success();
 }
 

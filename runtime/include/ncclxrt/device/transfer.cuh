@@ -37,13 +37,20 @@ __device__ __forceinline__ void copyWide(Workers w, int count, ToOf to, const ch
         for (int k = 0; k < unroll; ++k)
           reinterpret_cast<Wide *>(at)[i + k * step] = v[k];
   }
-#pragma unroll 1
-  for (; i < n; i += step) {
-    Wide v = source[i];
-    for (int d = 0; d < count; ++d)
-      if (char *at = to(d))
-        reinterpret_cast<Wide *>(at)[i] = v;
-  }
+  // What is left is less than that a thread: under way at once, too.
+  if (unroll == 1 || i >= n)
+    return;
+  Wide v[unroll];
+#pragma unroll
+  for (int k = 0; k < unroll; ++k)
+    if (i + k * step < n)
+      v[k] = source[i + k * step];
+  for (int d = 0; d < count; ++d)
+    if (char *at = to(d))
+#pragma unroll
+      for (int k = 0; k < unroll; ++k)
+        if (i + k * step < n)
+          reinterpret_cast<Wide *>(at)[i + k * step] = v[k];
 }
 
 template <class Wide, class ToOf>
@@ -84,6 +91,39 @@ __device__ __forceinline__ void copyBytes(Workers w, int count, ToOf to, const v
     detail::copyAs<uint32_t>(w, count, place, at, bytes);
   else
     detail::copyAs<uint8_t>(w, count, place, at, bytes);
+}
+
+/// Copies the bytes(i) at from(i) to to(i), for each of `count` pieces that do not touch each
+/// other, by turns: the ways to all of them are in use at once.
+template <int count, class ToOf, class FromOf, class BytesOf>
+__device__ __forceinline__ void copyPieces(Workers w, ToOf to, FromOf from, BytesOf bytes) {
+  uint64_t bits = 0;
+  int64_t least = bytes(0);
+  for (int p = 0; p < count; ++p) {
+    bits |= reinterpret_cast<uint64_t>(to(p)) | reinterpret_cast<uint64_t>(from(p));
+    least = bytes(p) < least ? bytes(p) : least;
+  }
+  int64_t n = bits & 15 ? 0 : least / 16, step = w.count;
+  constexpr int unroll = count < 8 ? 8 / count : 1;
+  for (int64_t i = w.index; i < n; i += unroll * step) {
+    uint4 v[unroll][count];
+#pragma unroll
+    for (int k = 0; k < unroll; ++k)
+      if (i + k * step < n)
+#pragma unroll
+        for (int p = 0; p < count; ++p)
+          v[k][p] = reinterpret_cast<const uint4 *>(from(p))[i + k * step];
+#pragma unroll
+    for (int k = 0; k < unroll; ++k)
+      if (i + k * step < n)
+#pragma unroll
+        for (int p = 0; p < count; ++p)
+          reinterpret_cast<uint4 *>(to(p))[i + k * step] = v[k][p];
+  }
+#pragma unroll 1
+  for (int p = 0; p < count; ++p)
+    if (bytes(p) > n * 16)
+      copyBytes(w, 1, [&](int) { return to(p) + n * 16; }, from(p) + n * 16, bytes(p) - n * 16);
 }
 
 namespace detail {

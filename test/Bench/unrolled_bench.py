@@ -14,7 +14,7 @@ source = os.path.join(here, "..", "..")
 build = sys.argv[1]
 machine = os.path.join(source, "examples", "machines", "h100-nvswitch.json")
 PASSES = ["pair-bulk", "reschedule-ag-wgrad", "hoist-collectives", "overlap", "split-exchanges", "ring-exchanges",
-          "double-exchanges", "split-batches", "pipeline-loops"]
+          "double-exchanges", "direct-exchanges", "split-batches", "split-halos", "pipeline-loops", "braid-loops"]
 
 
 def run(command):

@@ -127,7 +127,28 @@ func.func @once(%a: tensor<512x4096xbf16>, %x: tensor<4096x4096xbf16>) -> tensor
   }
   return %r : tensor<4096x4096xbf16>
 }
-// WHY: LoopNotPipelined{{.*}}Function=unknown{{.*}}how often it runs is not known
+// How often it runs is not known: all of it stands behind the question whether it does.
+// WHY: LoopPipelined{{.*}}Function=unknown{{.*}}all_gather of 33554432 bytes is issued an iteration ahead
+// CHECK-LABEL: @unknown
+// CHECK: %[[RUNS:.+]] = arith.cmpi slt, %{{.+}}, %arg0 : index
+// CHECK: scf.if %[[RUNS]]
+// CHECK: %[[STEPS:.+]] = arith.divsi
+// CHECK: %[[LAST:.+]] = arith.addi %{{.+}}, %{{.+}} : index
+// CHECK: %[[F0:.+]] = ncclx.start {
+// CHECK: scf.for %{{.+}} = %{{.+}} to %[[LAST]] step %{{.+}} iter_args(%{{.+}} = %arg2, %[[F:.+]] = %[[F0]])
+// CHECK: ncclx.start {
+// CHECK: ncclx.await %[[F]]
+// CHECK: scf.yield
+// CHECK: ncclx.await
+// CHECK: linalg.matmul
+// CHECK: scf.yield
+// CHECK: else
+// CHECK-NEXT: scf.yield %arg2
+// PLACED-LABEL: @unknown
+// PLACED: scf.if
+// PLACED: scf.for
+// PLACED: ncclx.start
+// PLACED: linalg.matmul
 func.func @unknown(%n: index {ncclx.uniform}, %a: tensor<512x4096xbf16>, %x: tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -171,4 +192,78 @@ func.func @needed(%y: tensor<4096x4096xbf16>, %zero: tensor<512x4096xbf16>) -> (
     scf.yield %a, %d : tensor<512x4096xbf16>, tensor<512x4096xbf16>
   }
   return %r#0, %r#1 : tensor<512x4096xbf16>, tensor<512x4096xbf16>
+}
+
+// Sums that are an iteration late, of a loop of unknown length, counted down from above 2^31.
+// WHY: LoopPipelined{{.*}}Function=unknown_behind{{.*}}reduce_scatter of 33554432 bytes is awaited an iteration later
+// CHECK-LABEL: @unknown_behind
+// CHECK: arith.cmpi ult
+// CHECK: scf.if
+// CHECK: arith.divui
+// CHECK: %[[F0:.+]] = ncclx.start {
+// CHECK: scf.for unsigned {{.*}} iter_args({{.*}} = %[[F0]])
+// CHECK: ncclx.await
+// CHECK: scf.yield
+// CHECK: ncclx.await
+// CHECK: linalg.add
+// CHECK: else
+func.func @unknown_behind(%n: i32 {ncclx.uniform}, %y: tensor<4096x4096xbf16>, %zero: tensor<512x4096xbf16>) -> tensor<512x4096xbf16> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %s = tensor.empty() : tensor<512x4096xbf16>
+  %r:2 = scf.for unsigned %i = %c0 to %n step %c1 iter_args(%sum = %zero, %h = %y) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) : i32 {
+    %c = linalg.matmul ins(%h, %y : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %g = ncclx.reduce_scatter %c dim 0 sum accumulate bf16 order ring over @g["tp"] : tensor<4096x4096xbf16> -> tensor<512x4096xbf16>
+    %a = linalg.add ins(%sum, %g : tensor<512x4096xbf16>, tensor<512x4096xbf16>) outs(%s : tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
+    scf.yield %a, %c : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+  }
+  return %r#0 : tensor<512x4096xbf16>
+}
+
+// A while loop that counts is a loop like others.
+// WHY: LoopPipelined{{.*}}Function=counting_while{{.*}}all_gather of 33554432 bytes is issued an iteration ahead
+// CHECK-LABEL: @counting_while
+// CHECK: scf.if
+// CHECK: ncclx.start {
+// CHECK: scf.for
+// CHECK: ncclx.start {
+func.func @counting_while(%n: index {ncclx.uniform}, %shards: tensor<6x512x4096xbf16>, %x: tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %r:2 = scf.while (%i = %c0, %h = %x) : (index, tensor<4096x4096xbf16>) -> (index, tensor<4096x4096xbf16>) {
+    %go = arith.cmpi slt, %i, %n : index
+    scf.condition(%go) %i, %h : index, tensor<4096x4096xbf16>
+  } do {
+  ^bb0(%i: index, %h: tensor<4096x4096xbf16>):
+    %shard = tensor.extract_slice %shards[%i, 0, 0] [1, 512, 4096] [1, 1, 1] : tensor<6x512x4096xbf16> to tensor<512x4096xbf16>
+    %w = ncclx.all_gather %shard dim 0 over @g["tp"] : tensor<512x4096xbf16> -> tensor<4096x4096xbf16>
+    %c = linalg.matmul ins(%h, %w : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next, %c : index, tensor<4096x4096xbf16>
+  }
+  return %r#1 : tensor<4096x4096xbf16>
+}
+
+// One that goes on until its data say so: whether there is a next iteration is not known in this one.
+// WHY: LoopNotPipelined{{.*}}Function=converging{{.*}}whether it goes on is decided by more than a count
+// CHECK-LABEL: @converging
+// CHECK: scf.while
+func.func @converging(%a: tensor<512x4096xbf16>, %x: tensor<4096x4096xbf16>, %left: tensor<1xi32> {ncclx.uniform}) -> tensor<4096x4096xbf16> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %r:2 = scf.while (%t = %left, %h = %x) : (tensor<1xi32>, tensor<4096x4096xbf16>) -> (tensor<1xi32>, tensor<4096x4096xbf16>) {
+    %n = tensor.extract %t[%c0] : tensor<1xi32>
+    %go = arith.cmpi sgt, %n, %zero : i32
+    scf.condition(%go) %t, %h : tensor<1xi32>, tensor<4096x4096xbf16>
+  } do {
+  ^bb0(%t: tensor<1xi32>, %h: tensor<4096x4096xbf16>):
+    %w = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<512x4096xbf16> -> tensor<4096x4096xbf16>
+    %c = linalg.matmul ins(%h, %w : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %less = arith.subi %t, %t : tensor<1xi32>
+    scf.yield %less, %c : tensor<1xi32>, tensor<4096x4096xbf16>
+  }
+  return %r#1 : tensor<4096x4096xbf16>
 }

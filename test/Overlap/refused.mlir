@@ -3,20 +3,15 @@
 // RUN: FileCheck %s --check-prefix=WHY < %t.err
 
 ncclx.grid @g ["tp" = 8]
-// WHY: OverlapRefused{{.*}}a future is awaited by chunk or is handed on
-// CHECK-LABEL: @chunks
+// WHY: OverlapRefused{{.*}}a future is never awaited
+// CHECK-LABEL: @forgotten
 // CHECK: ncclx.start
-// CHECK: ncclx.await
-// CHECK-SAME: chunk
-func.func @chunks(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32x8xf32>) {
-  %c = arith.constant 0 : index
+func.func @forgotten(%a: tensor<4x8xf32>) {
   %f = ncclx.start {
     %r = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<4x8xf32> -> tensor<32x8xf32>
     ncclx.yield %r : tensor<32x8xf32>
   } : !ncclx.future<tensor<32x8xf32>>
-  %x = ncclx.await %f chunk %c of 8 dim 0 : !ncclx.future<tensor<32x8xf32>> -> tensor<4x8xf32>
-  %y = ncclx.await %f : !ncclx.future<tensor<32x8xf32>> -> tensor<32x8xf32>
-  return %x, %y : tensor<4x8xf32>, tensor<32x8xf32>
+  return
 }
 
 // -----

@@ -98,3 +98,26 @@ func.func @started(%x: tensor<11x32xf32>) -> tensor<11x32xf32> {
   %r = ncclx.await %f : !ncclx.future<tensor<11x32xf32>> -> tensor<11x32xf32>
   return %r : tensor<11x32xf32>
 }
+
+// Sequence parallelism: collectives that gather and scatter the rows themselves. A half of what is gathered has the same rows
+// of every shard; who needs all of them gets them in their order.
+// WHY: BatchSplit{{.*}}Function=shards{{.*}}3 collectives are cut: {{.*}} us as 6 and 5 of 11 rows
+// CHECK-LABEL: @shards
+// CHECK: ncclx.all_gather {{.*}} : tensor<6x16xf32> -> tensor<24x16xf32>
+// CHECK: ncclx.all_gather {{.*}} : tensor<5x16xf32> -> tensor<20x16xf32>
+// CHECK: ncclx.reduce_scatter {{.*}} : tensor<24x16xf32> -> tensor<6x16xf32>
+// CHECK: ncclx.reduce_scatter {{.*}} : tensor<20x16xf32> -> tensor<5x16xf32>
+// CHECK: tensor.expand_shape {{.*}} tensor<24x16xf32> into tensor<4x6x16xf32>
+// CHECK: tensor.insert_slice {{.*}}[0, 0, 0] [4, 6, 16]
+// CHECK: tensor.insert_slice {{.*}}[0, 6, 0] [4, 5, 16]
+// CHECK: tensor.collapse_shape {{.*}} into tensor<44x16xf32>
+func.func @shards(%x: tensor<11x16xf32>, %w: tensor<16x16xf32>) -> tensor<44x16xf32> {
+  %e = tensor.empty() : tensor<44x16xf32>
+  %full = ncclx.all_gather %x dim 0 over @g["tp"] : tensor<11x16xf32> -> tensor<44x16xf32>
+  %c = linalg.matmul ins(%full, %w : tensor<44x16xf32>, tensor<16x16xf32>) outs(%e : tensor<44x16xf32>) -> tensor<44x16xf32>
+  %d = linalg.matmul ins(%c, %w : tensor<44x16xf32>, tensor<16x16xf32>) outs(%e : tensor<44x16xf32>) -> tensor<44x16xf32>
+  %mine = ncclx.reduce_scatter %d dim 0 sum accumulate f32 order ring over @g["tp"] : tensor<44x16xf32> -> tensor<11x16xf32>
+  %all = ncclx.all_gather %mine dim 0 over @g["tp"] : tensor<11x16xf32> -> tensor<44x16xf32>
+  %f = linalg.matmul ins(%all, %w : tensor<44x16xf32>, tensor<16x16xf32>) outs(%e : tensor<44x16xf32>) -> tensor<44x16xf32>
+  return %f : tensor<44x16xf32>
+}

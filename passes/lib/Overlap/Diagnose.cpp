@@ -27,6 +27,11 @@ Contract mlir::ncclx::overlap::contractOf(const Problem &problem, const Schedule
     if (step.kind == StepKind::await)
       continue;
     const Op &op = problem.ops[step.op];
+    if (op.partOf) {
+      place[step.op] = place[*op.partOf];
+      contract[place[step.op]].seconds += op.seconds;
+      continue;
+    }
     Promise promise;
     promise.name = op.name.substr(0, op.name.find(' '));
     if (op.collective)
@@ -43,7 +48,7 @@ Contract mlir::ncclx::overlap::contractOf(const Problem &problem, const Schedule
     Promise &promise = contract[place[beside.collective]];
     promise.hidden += beside.seconds;
     unsigned kernel = place[beside.kernel];
-    if (promise.beside.empty() || promise.beside.back() != kernel)
+    if (std::find(promise.beside.begin(), promise.beside.end(), kernel) == promise.beside.end())
       promise.beside.push_back(kernel);
   }
   return contract;

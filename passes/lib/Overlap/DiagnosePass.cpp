@@ -17,12 +17,20 @@ using namespace mlir::ncclx;
 
 namespace {
 
+/// A promise, and what goes on from one iteration of a loop to the next.
+struct Entry {
+  overlap::Promise promise;
+  std::optional<std::pair<unsigned, unsigned>> resumes;  ///< place of its start; the loop's value
+  std::optional<std::pair<unsigned, unsigned>> handedTo; ///< number of the loop; its value
+};
+using Entries = std::vector<Entry>;
+
 /// The contract that an attribute says; nothing where it says none.
-std::optional<overlap::Contract> readContract(Attribute attribute) {
+std::optional<Entries> readContract(Attribute attribute) {
   auto list = dyn_cast_or_null<ArrayAttr>(attribute);
   if (!list)
     return std::nullopt;
-  overlap::Contract contract;
+  Entries contract;
   for (Attribute element : list) {
     auto entry = dyn_cast<DictionaryAttr>(element);
     auto name = entry ? entry.getAs<StringAttr>("name") : StringAttr();
@@ -30,7 +38,8 @@ std::optional<overlap::Contract> readContract(Attribute attribute) {
     auto us = entry ? entry.getAs<FloatAttr>("us") : FloatAttr();
     if (!name || !kind || !us)
       return std::nullopt;
-    overlap::Promise promise;
+    Entry &made = contract.emplace_back();
+    overlap::Promise &promise = made.promise;
     promise.name = name.str();
     promise.collective = kind == "collective";
     promise.product = kind == "product";
@@ -43,56 +52,113 @@ std::optional<overlap::Contract> readContract(Attribute attribute) {
           return std::nullopt;
         promise.beside.push_back(place);
       }
-    contract.push_back(std::move(promise));
+    auto pair = [&](StringRef key, int64_t most, auto &to) {
+      auto numbers = entry.getAs<DenseI64ArrayAttr>(key);
+      if (!numbers)
+        return !entry.contains(key);
+      if (numbers.size() != 2 ||
+          llvm::any_of(numbers.asArrayRef(), [](int64_t n) { return n < 0; }) || numbers[0] >= most)
+        return false;
+      to.emplace(numbers[0], numbers[1]);
+      return true;
+    };
+    if (!pair("resumes", list.size(), made.resumes) || !pair("handed_to", 1 << 20, made.handedTo))
+      return std::nullopt;
   }
   return contract;
 }
 
 /// The contract of an op's block with its loops written out: what they promise, as often as they
-/// run. Nothing where what the op carries is no contract.
-std::optional<overlap::Contract> writtenOut(Operation *op, Block &block) {
+/// run. What goes on from one iteration to the next is one promise, where it begins. Nothing where
+/// what the op carries is no contract.
+std::optional<Entries> writtenOut(Operation *op, Block &block) {
   constexpr size_t kMost = 10'000'000; ///< ops
-  std::optional<overlap::Contract> own = readContract(op->getAttr(kContractAttrName));
+  std::optional<Entries> own = readContract(op->getAttr(kContractAttrName));
   if (!own)
     return std::nullopt;
-  overlap::Contract all;
+  Entries all;
   SmallVector<scf::ForOp> loops(block.getOps<scf::ForOp>());
-  SmallVector<unsigned> place(own->size()), placed;
+  SmallVector<unsigned> place(own->size());
+  SmallVector<size_t> placed; ///< of `own`, which are no loops
   size_t next = 0;
-  auto append = [&](const overlap::Contract &part) {
-    unsigned base = all.size();
-    for (overlap::Promise promise : part) {
-      for (unsigned &beside : promise.beside)
-        beside += base;
-      all.push_back(std::move(promise));
+  /// One iteration; `before`: places of the ops of the one before.
+  auto append = [&](const Entries &body, const SmallVector<unsigned> &before) {
+    SmallVector<unsigned> at(body.size());
+    for (auto [i, entry] : llvm::enumerate(body))
+      if (!entry.resumes) {
+        at[i] = all.size();
+        all.push_back({entry.promise, std::nullopt, std::nullopt});
+      }
+    for (auto [i, entry] : llvm::enumerate(body)) {
+      std::optional<unsigned> to = at[i];
+      if (entry.resumes) { // in front of the loop, or an iteration ago
+        to.reset();
+        if (!before.empty())
+          to = before[entry.resumes->first];
+        else
+          for (size_t j = 0; j < own->size(); ++j)
+            if ((*own)[j].handedTo == std::pair(unsigned(next - 1), entry.resumes->second))
+              to = place[j];
+      }
+      if (!to)
+        continue;
+      overlap::Promise &promise = all[*to].promise;
+      if (!entry.resumes)
+        promise.beside.clear();
+      else
+        promise.hidden += entry.promise.hidden;
+      if (entry.resumes && !before.empty())
+        promise.seconds += entry.promise.seconds;
+      for (unsigned kernel : entry.promise.beside)
+        promise.beside.push_back(at[kernel]);
     }
+    return at;
   };
-  for (auto [i, promise] : llvm::enumerate(*own)) {
+  for (auto [i, entry] : llvm::enumerate(*own)) {
     place[i] = all.size();
-    scf::ForOp loop = promise.name == "for" && next < loops.size() ? loops[next++] : scf::ForOp();
+    scf::ForOp loop =
+        entry.promise.name == "for" && next < loops.size() ? loops[next++] : scf::ForOp();
     if (!loop || !loop->hasAttr(kContractAttrName)) {
-      all.push_back(promise);
-      placed.push_back(place[i]);
+      all.push_back(entry);
+      placed.push_back(i);
       continue;
     }
     std::optional<APInt> trips = loop.getStaticTripCount();
-    std::optional<overlap::Contract> body = writtenOut(loop, *loop.getBody());
+    std::optional<Entries> body = writtenOut(loop, *loop.getBody());
     if (!trips || !body || trips->getLimitedValue() > kMost / std::max<size_t>(1, body->size()))
       return std::nullopt;
+    SmallVector<unsigned> before;
     for (uint64_t trip = 0; trip < trips->getLimitedValue(); ++trip)
-      append(*body);
+      before = append(*body, before);
+    if (!before.empty()) // the last ones take as long, whatever they are awaited by
+      for (const Entry &rest : *body)
+        if (rest.resumes)
+          all[before[rest.resumes->first]].promise.seconds += rest.promise.seconds;
   }
-  for (unsigned at : placed)
-    for (unsigned &beside : all[at].beside)
+  for (size_t i : placed) {
+    Entry &entry = all[place[i]];
+    // What a loop has promised of such an op has its places already.
+    size_t known = (*own)[i].promise.beside.size();
+    for (unsigned &beside : llvm::MutableArrayRef(entry.promise.beside).take_front(known))
       beside = place[beside];
-  // Collectives are numbered by kind in the order of their starts.
+    if (entry.resumes)
+      entry.resumes->first = place[entry.resumes->first];
+  }
+  return all;
+}
+
+/// Collectives are numbered by kind in the order of their starts.
+overlap::Contract numbered(const Entries &entries) {
+  overlap::Contract contract;
   std::map<std::string, unsigned> counts;
-  for (overlap::Promise &promise : all)
+  for (const Entry &entry : entries) {
+    overlap::Promise &promise = contract.emplace_back(entry.promise);
     if (promise.collective) {
       std::string kind = promise.name.substr(0, promise.name.rfind('.'));
       promise.name = kind + "." + std::to_string(counts[kind]++);
     }
-  return all;
+  }
+  return contract;
 }
 
 struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
@@ -126,12 +192,12 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
       if (any && !corrected.empty())
         return fail("ncclx-diagnose: corrected=FILE is for modules with one contract");
       any = true;
-      std::optional<overlap::Contract> contract = writtenOut(function, function.getBody().front());
+      std::optional<Entries> contract = writtenOut(function, function.getBody().front());
       if (!contract) {
         function.emitError() << kContractAttrName << " is no contract";
         return signalPassFailure();
       }
-      overlap::Diagnosis diagnosis = overlap::diagnose(*contract, *read.spans, tolerance);
+      overlap::Diagnosis diagnosis = overlap::diagnose(numbered(*contract), *read.spans, tolerance);
       for (const overlap::Finding &finding : diagnosis.findings) {
         if (requireOverlap) {
           emitError(function.getLoc()) << finding.text;

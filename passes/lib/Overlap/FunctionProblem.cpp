@@ -62,6 +62,35 @@ SmallVector<func::FuncOp> mlir::ncclx::communicatingFunctions(ModuleOp module) {
   });
 }
 
+SmallVector<Block *> mlir::ncclx::blocksIn(Operation *op) {
+  SmallVector<Block *> blocks;
+  if (!isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(op) ||
+      !communicates(op))
+    return blocks;
+  for (Region &region : op->getRegions())
+    if (region.hasOneBlock())
+      blocks.push_back(&region.front());
+  return blocks;
+}
+
+double mlir::ncclx::timesOf(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  std::optional<APInt> trips = loop ? loop.getStaticTripCount() : std::nullopt;
+  return trips ? trips->roundToDouble() : 1;
+}
+
+SmallVector<Block *> mlir::ncclx::communicatingBlocks(func::FuncOp function) {
+  SmallVector<Block *> blocks;
+  if (function.getBody().hasOneBlock())
+    blocks.push_back(&function.getBody().front());
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    for (Block *block : blocksIn(op))
+      if (llvm::any_of(*block, [](Operation &inner) { return communicates(&inner); }))
+        blocks.push_back(block);
+  });
+  return blocks;
+}
+
 void FunctionProblem::producers(Value value, std::vector<unsigned> &list) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != body)
@@ -195,52 +224,117 @@ std::optional<overlap::Op> mlir::ncclx::costOfCollective(CollectiveOpInterface o
       overlap::wireBytes(kind, members, double(op.getPayloadBytes()) * fraction));
 }
 
-std::string FunctionProblem::addCollective(CollectiveOpInterface op, StartOp start,
-                                           const overlap::CostModel &cost) {
+/// Why a collective cannot be in a problem as it is; empty if it can.
+static std::string refuses(CollectiveOpInterface op, const overlap::CostModel &cost) {
   if (op.isBufferForm() || op.isAsync())
     return "a collective is on memrefs or is async: run before expand-futures";
-  AwaitOp await;
-  if (start) {
-    for (Operation *user : start.getFuture().getUsers()) {
-      auto a = dyn_cast<AwaitOp>(user);
-      bool hands = isa<scf::ForOp>(user) || user == body->getTerminator();
-      if (user->getBlock() != body || !(hands || (a && !a.getChunk())))
-        return "a future is awaited by chunk or is handed on";
-      await = a;
-    }
-    if (start.getFuture().use_empty())
-      return "a future is never awaited";
-  }
-  std::optional<overlap::Op> priced = costOfCollective(op, cost);
-  if (!priced)
-    return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name,
-                         op->getName().stripDialect());
-  unsigned number = problem.ops.size();
+  StringRef kind = op->getName().stripDialect();
+  return cost.engine(kind)
+             ? ""
+             : llvm::formatv("no engine of machine '{0}' carries {1}", cost.name, kind).str();
+}
+
+/// Of a future that is awaited by chunk, each chunk is a collective, in the order in which they are
+/// awaited, and so is what is left: one behind the other.
+void FunctionProblem::addCollective(CollectiveOpInterface op, StartOp start,
+                                    const overlap::CostModel &cost) {
   Operation *whole = start ? start.getOperation() : op.getOperation();
   std::vector<unsigned> after = producers(whole);
-  if (await) // what it keeps must exist: simply before the start
-    for (Value kept : await.getKeeping())
-      producers(kept, after);
-  problem.ops.push_back(std::move(*priced));
-  problem.ops.back().after = std::move(after);
-  sites.push_back({whole, op, await});
-  addBuffer(number, op.getResult());
-  numbers[whole] = number;
-  given.push_back({StepKind::start, number});
-  if (await)
-    numbers[await] = number;
-  else if (start)
-    handedOn.push_back(number);
-  else
-    given.push_back({StepKind::await, number});
+  SmallVector<AwaitOp> chunks;
+  SmallVector<AwaitOp, 1> rest;
+  if (start)
+    for (Operation *user : start.getFuture().getUsers())
+      if (auto await = dyn_cast<AwaitOp>(user); await && user->getBlock() == body) {
+        if (await.getChunk())
+          chunks.push_back(await);
+        else
+          rest.push_back(await);
+        for (Value kept : await.getKeeping()) // must exist: simply before the start
+          producers(kept, after);
+      }
+  llvm::sort(chunks, [](AwaitOp a, AwaitOp b) { return a->isBeforeInBlock(b); });
+  struct Part {
+    std::optional<int64_t> chunk;
+    SmallVector<AwaitOp, 1> awaits;
+  };
+  SmallVector<Part> parts;
+  for (AwaitOp await : chunks) {
+    std::optional<int64_t> chunk = getConstantIntValue(await.getChunk());
+    Part *same =
+        llvm::find_if(parts, [&](const Part &part) { return chunk && part.chunk == chunk; });
+    if (same == parts.end())
+      same = &parts.emplace_back(Part{chunk, {}});
+    same->awaits.push_back(await);
+  }
+  int64_t shares = chunks.empty() ? 1 : int64_t(*chunks[0].getCount()), left = shares;
+  parts.push_back({std::nullopt, rest});
+  const overlap::Op priced = *costOfCollective(op, cost);
+  const unsigned first = problem.ops.size();
+  std::vector<unsigned> all;
+  for (const Part &part : parts) {
+    unsigned number = problem.ops.size();
+    int64_t own = &part == &parts.back() ? left : std::min<int64_t>(left, 1);
+    left -= own;
+    double share = double(own) / double(shares);
+    problem.ops.push_back(priced);
+    overlap::Op &made = problem.ops.back();
+    made.seconds *= share;
+    made.joules *= share;
+    made.after = after;
+    if (number != first) {
+      made.partOf = first;
+      made.fences = {number - 1};
+    }
+    sites.push_back({number == first ? whole : nullptr, op, part.awaits});
+    addBuffer(number, op.getResult());
+    problem.buffers.back().bytes = int64_t(double(problem.buffers.back().bytes) * share);
+    given.push_back({StepKind::start, number});
+    for (AwaitOp await : part.awaits) {
+      awaited[await] = number;
+      behindGlue[await] = {number};
+    }
+    all.push_back(number);
+  }
+  for (AwaitOp await : rest)
+    behindGlue[await] = all;
+  behindGlue[whole] = all;
+  if (!start)
+    given.push_back({StepKind::await, first});
+  else if (rest.empty())
+    handedOn.push_back(all.back());
+}
+
+std::string FunctionProblem::addAwait(AwaitOp await, const overlap::CostModel &cost) {
+  if (auto it = awaited.find(await); it != awaited.end()) {
+    if (sites[it->second].awaits.front() == await)
+      given.push_back({StepKind::await, it->second});
+    return "";
+  }
+  auto from = comesFrom.find(await);
+  if (from == comesFrom.end()) // what a loop or a branch gives is complete, and stands by its user
+    return "";
+  CollectiveOpInterface collective = from->second.getCollective();
+  if (std::string why = refuses(collective, cost); !why.empty())
+    return why;
+  unsigned number = problem.ops.size();
+  problem.ops.push_back(*costOfCollective(collective, cost));
+  sites.push_back({nullptr, collective, {await}});
+  addBuffer(number, await->getResults());
+  numbers[await] = number;
+  rests.push_back({number, from->second});
+  given.insert(given.begin(), {StepKind::start, number});
+  given.push_back({StepKind::await, number});
   return "";
 }
 
-/// Whatever is handed on to `op` is taken to be complete there: what a loop does with a collective
-/// in flight is counted in the loop.
+/// Whatever is handed on to `op`, or to what is in it, is taken to be complete there: what a loop
+/// does with a collective in flight is counted in the loop.
 void FunctionProblem::complete(Operation *op) {
+  if (isa<AwaitOp>(op))
+    return;
   std::erase_if(handedOn, [&](unsigned number) {
-    bool here = llvm::is_contained(sites[number].op->getUsers(), op);
+    bool here = llvm::any_of(sites[number].collective->getParentOp()->getUsers(),
+                             [&](Operation *user) { return op->isAncestor(user); });
     if (here)
       given.push_back({StepKind::await, number});
     return here;
@@ -252,36 +346,17 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
   complete(op);
   if (isGlue(op) || op->hasTrait<OpTrait::IsTerminator>())
     return "";
-  if (auto start = dyn_cast<StartOp>(op))
-    return addCollective(start.getCollective(), start, cost);
-  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
-    return addCollective(collective, nullptr, cost);
-  if (auto await = dyn_cast<AwaitOp>(op)) {
-    auto it = numbers.find(op);
-    if (await.getChunk())
-      return "a future is awaited by chunk";
-    if (it == numbers.end()) {
-      auto from = comesFrom.find(op);
-      if (from == comesFrom.end()) // what a loop gives is complete, and stands by its user
-        return "";
-      CollectiveOpInterface collective = from->second.getCollective();
-      std::optional<overlap::Op> rest = costOfCollective(collective, cost);
-      if (!rest)
-        return llvm::formatv("no engine of machine '{0}' carries {1}", cost.name,
-                             collective->getName().stripDialect());
-      unsigned number = problem.ops.size();
-      problem.ops.push_back(std::move(*rest));
-      sites.push_back({nullptr, collective, await});
-      addBuffer(number, op->getResults());
-      numbers[op] = number;
-      resumed.push_back({number, from->second});
-      given.insert(given.begin(), {StepKind::start, number});
-      given.push_back({StepKind::await, number});
-      return "";
-    }
-    given.push_back({StepKind::await, it->second});
-    return "";
+  auto start = dyn_cast<StartOp>(op);
+  if (auto collective = start ? start.getCollective() : dyn_cast<CollectiveOpInterface>(op)) {
+    std::string why = refuses(collective, cost);
+    if (why.empty() && start && start.getFuture().use_empty())
+      why = "a future is never awaited";
+    if (why.empty())
+      addCollective(collective, start, cost);
+    return why;
   }
+  if (auto await = dyn_cast<AwaitOp>(op))
+    return addAwait(await, cost);
   unsigned number = problem.ops.size();
   std::optional<overlap::Op> priced;
   auto loop = loops.find(op);
@@ -298,7 +373,7 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
   kernel.after = producers(op);
   kernel.opaque = communicates(op) || !isMemoryEffectFree(op);
   problem.ops.push_back(std::move(kernel));
-  sites.push_back({op, nullptr, nullptr});
+  sites.push_back({op, nullptr, {}});
   addBuffer(number, op->getResults());
   numbers[op] = number;
   given.push_back({StepKind::run, number});
@@ -315,20 +390,22 @@ void FunctionProblem::findResumed() {
     return;
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
     auto start = yielded.getDefiningOp<StartOp>();
-    if (!start || start->getBlock() != body || !argument.hasOneUse())
+    if (!start || start->getBlock() != body || !yielded.hasOneUse() || !argument.hasOneUse())
       continue;
-    if (auto await = dyn_cast<AwaitOp>(*argument.user_begin()); await && await->getBlock() == body)
+    if (auto await = dyn_cast<AwaitOp>(*argument.user_begin());
+        await && await->getBlock() == body && !await.getChunk())
       comesFrom[await] = start;
   }
 }
 
 void FunctionProblem::shareTimes() {
-  for (auto [rest, start] : resumed) {
-    overlap::Op &first = problem.ops[numbers[start]], &second = problem.ops[rest];
+  for (auto [rest, start] : rests) {
+    unsigned number = behindGlue[start].front();
+    overlap::Op &first = problem.ops[number], &second = problem.ops[rest];
     double behind = 0;
     bool started = false;
     for (overlap::Step step : given) {
-      started |= step == overlap::Step{StepKind::start, numbers[start]};
+      started |= step == overlap::Step{StepKind::start, number};
       if (started && step.kind == StepKind::run)
         behind += problem.ops[step.op].seconds;
     }
@@ -338,6 +415,44 @@ void FunctionProblem::shareTimes() {
       op->joules *= share;
     }
   }
+}
+
+std::vector<FunctionProblem::Resumed> FunctionProblem::resumed() const {
+  std::vector<Resumed> list;
+  for (auto [rest, start] : rests) {
+    Value future = AwaitOp(sites[rest].awaits.front()).getFuture();
+    list.push_back(
+        {rest, behindGlue.lookup(start).front(), cast<BlockArgument>(future).getArgNumber() - 1});
+  }
+  return list;
+}
+
+std::vector<std::pair<unsigned, unsigned>> FunctionProblem::carried() {
+  std::vector<std::pair<unsigned, unsigned>> edges;
+  auto loop = dyn_cast<scf::ForOp>(body->getParentOp());
+  if (!loop)
+    return edges;
+  for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    std::vector<unsigned> from;
+    producers(yielded, from);
+    // Whatever needs the argument, glue in between.
+    llvm::SetVector<Operation *> reached;
+    auto add = [&](Value value) {
+      for (Operation *user : value.getUsers())
+        if (Operation *here = body->findAncestorOpInBlock(*user))
+          reached.insert(here);
+    };
+    add(argument);
+    for (size_t i = 0; i < reached.size(); ++i)
+      if (isGlue(reached[i]))
+        for (Value result : reached[i]->getResults())
+          add(result);
+    for (unsigned i = 0; i < sites.size(); ++i)
+      if (reached.contains(sites[i].op))
+        for (unsigned producer : from)
+          edges.push_back({producer, i});
+  }
+  return edges;
 }
 
 int64_t FunctionProblem::peakBefore() const {
@@ -387,6 +502,7 @@ std::optional<Predicted> mlir::ncclx::predict(Block &block, const overlap::CostM
   FailureOr<FunctionProblem> f = FunctionProblem::read(block, cost, LoopCosts(), why);
   if (failed(f))
     return std::nullopt;
+  overlap::fenceDeferral(f->problem, 8); // as ncclx-overlap does: else the time is no line
   overlap::SolveOptions options;
   options.margin = 0;
   options.effort = 20'000;
@@ -400,6 +516,10 @@ std::optional<Predicted> mlir::ncclx::predict(Block &block, const overlap::CostM
 void FunctionProblem::place(Operation *op) {
   if (op->getBlock() != body || !placed.insert(op).second)
     return;
+  if (auto await = dyn_cast<AwaitOp>(op); await && !await.getChunk())
+    for (Operation *user : await.getFuture().getUsers())
+      if (auto chunk = dyn_cast<AwaitOp>(user); chunk && chunk.getChunk())
+        place(chunk);
   for (Value value : usedValues(op))
     if (Operation *def = value.getDefiningOp(); def && def->getBlock() == body)
       place(def);
@@ -417,8 +537,8 @@ void FunctionProblem::apply(const overlap::Schedule &schedule) {
     overlap::Step step = schedule[at];
     Site &site = sites[step.op];
     if (step.kind == StepKind::await) {
-      if (site.await)
-        place(site.await);
+      for (AwaitOp await : site.awaits)
+        place(await);
       if (!futures[step.op])
         continue;
       Value result = site.collective.getResult();

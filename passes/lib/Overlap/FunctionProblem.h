@@ -11,7 +11,8 @@
 
 namespace mlir::ncclx {
 
-/// What one op of a block costs that was scheduled before it: a loop with communication inside.
+/// What one op of a block costs that was scheduled before it: a loop, or a branch, with
+/// communication inside.
 struct LoopCost {
   double seconds = 0, joules = 0; ///< of all iterations; joules above idle
   int64_t peak = 0;               ///< bytes alive at once in an iteration
@@ -26,10 +27,11 @@ using LoopCosts = llvm::DenseMap<Operation *, LoopCost>;
 class FunctionProblem {
 public:
   struct Site {
-    /// A kernel, a start, or a collective by itself; null for what the iteration before started.
+    /// A kernel, a start, or a collective by itself; null for what the iteration before started,
+    /// and for later chunks.
     Operation *op = nullptr;
     CollectiveOpInterface collective; ///< null for kernels
-    AwaitOp await;                    ///< of a start; null if a loop or the next iteration has it
+    SmallVector<AwaitOp, 1> awaits;   ///< of a start; none if a loop or the next iteration has it
   };
 
   /// Reads the block, or says why it is not taken.
@@ -40,17 +42,25 @@ public:
   overlap::Schedule given;  ///< what the function says
   std::vector<Site> sites;  ///< of each op of the problem
   unsigned withoutCost = 0; ///< kernels whose cost is not known: taken as none
-  /// Collectives go from one iteration to the next.
-  bool carries() const { return !resumed.empty(); }
+  /// A collective that the iteration before has started: its number here, that of its start, and
+  /// the loop's value that is its future.
+  struct Resumed {
+    unsigned rest, start, argument;
+  };
+  std::vector<Resumed> resumed() const;
   /// The peak of `given` with its loops as they were before they were scheduled.
   int64_t peakBefore() const;
+
+  /// Of a loop's body: ops, and those of the next iteration that need what they yield.
+  std::vector<std::pair<unsigned, unsigned>> carried();
 
   /// Moves the ops into the order of a schedule that check() accepts.
   void apply(const overlap::Schedule &schedule);
 
 private:
   Block *body = nullptr;
-  llvm::DenseMap<Operation *, unsigned> numbers; ///< of ops and awaits
+  llvm::DenseMap<Operation *, unsigned> numbers; ///< of ops
+  llvm::DenseMap<Operation *, unsigned> awaited; ///< what an await is of
   llvm::DenseMap<Operation *, std::vector<unsigned>> behindGlue;
   llvm::DenseSet<Operation *> placed;
 
@@ -65,12 +75,12 @@ private:
   /// such a collective is shared: as much as kernels run behind the start is the start's, what is
   /// left begins with the block.
   llvm::DenseMap<Operation *, StartOp> comesFrom;
-  std::vector<std::pair<unsigned, Operation *>> resumed; ///< its number; its start
+  std::vector<std::pair<unsigned, Operation *>> rests; ///< its number; its start
   void findResumed();
   void shareTimes();
   void complete(Operation *before);
-  std::string addCollective(CollectiveOpInterface op, StartOp start,
-                            const overlap::CostModel &cost);
+  void addCollective(CollectiveOpInterface op, StartOp start, const overlap::CostModel &cost);
+  std::string addAwait(AwaitOp await, const overlap::CostModel &cost);
   void place(Operation *op);
 };
 
@@ -85,6 +95,13 @@ std::optional<Predicted> predict(Block &block, const overlap::CostModel &cost, s
 bool communicates(Operation *op);
 /// The functions with a body in which something does; passes may add others meanwhile.
 SmallVector<func::FuncOp> communicatingFunctions(ModuleOp module);
+/// The blocks of a loop or branch that communicates, each of which is a problem of its own; none of
+/// any other op.
+SmallVector<Block *> blocksIn(Operation *op);
+/// How often such an op runs its blocks; once, where that is not known.
+double timesOf(Operation *op);
+/// The blocks of such a function that passes cut: its own, and those in it that communicate.
+SmallVector<Block *> communicatingBlocks(func::FuncOp function);
 
 /// Goes with its users wherever they go: it is no op of a problem.
 bool isGlue(Operation *op);

@@ -3,7 +3,9 @@
 //
 // What the rows are follows from the collectives: from a dimension of each that it works on row by
 // row back through what made it, to where rows come from. From there every op that works row by
-// row is done twice.
+// row is done twice. Where a collective gathers or scatters the rows themselves (sequence
+// parallelism), rows are those of a shard: what is gathered holds a block of them for each member,
+// and a half of it has the same rows of every block.
 //
 //===----------------------------------------------------------------------===//
 #include "Halves.h"
@@ -20,9 +22,17 @@ using namespace mlir::ncclx;
 namespace {
 
 /// How rows go through an op: their dimension in each operand and result; -1 where all of it is
-/// needed.
+/// needed. Of each block of rows there are as many in a result as are gathered, or the other way
+/// round.
 struct Way {
   SmallVector<int64_t> operands, results;
+  int64_t gathers = 1, scatters = 1;
+};
+
+/// Rows of a value: their dimension, and how many blocks of them it has.
+struct Place {
+  int64_t dim, blocks;
+  bool operator==(const Place &) const = default;
 };
 
 bool isStatic(Type type) {
@@ -45,6 +55,22 @@ bool isRowWise(CollectiveOpInterface op, int64_t dim) {
   if (auto exchange = dyn_cast<AllToAllOp>(op.getOperation()))
     return int64_t(exchange.getSplit()) != dim && int64_t(exchange.getConcat()) != dim;
   return isa<PermuteOp, BroadcastOp>(op.getOperation());
+}
+
+/// Members of a group whose even shards in `dim` a collective gathers, or scatters; 1 where that is
+/// not what it does.
+int64_t gathered(CollectiveOpInterface op, int64_t dim, bool scatters) {
+  auto gather = dyn_cast<AllGatherOp>(op.getOperation());
+  auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation());
+  if (!(scatters ? scatter && int64_t(scatter.getDim()) == dim
+                 : gather && int64_t(gather.getDim()) == dim) ||
+      op.isBufferForm() || op.isAsync() || op.getDest() || !haveOneSize(op) ||
+      op->hasAttr(NCCLXDialect::getScheduleAttrName()))
+    return 1;
+  int64_t n = getGroupSize(op);
+  ShapedType in = op.getInputType(), out = op.getOutputType();
+  int64_t shard = (scatters ? out : in).getDimSize(dim);
+  return (scatters ? in : out).getDimSize(dim) == n * shard ? n : 1;
 }
 
 std::optional<Way> wayThroughLoop(linalg::LinalgOp op, unsigned loop) {
@@ -88,7 +114,10 @@ std::optional<Way> wayThrough(Operation *op, bool isResult, unsigned index, int6
   way.operands.assign(op->getNumOperands(), -1);
   way.results.assign(op->getNumResults(), dim);
   if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
-    if (!isRowWise(collective, dim) || op->getNumOperands() != 1)
+    way.gathers = gathered(collective, dim, false);
+    way.scatters = gathered(collective, dim, true);
+    if (op->getNumOperands() != 1 ||
+        (way.gathers == 1 && way.scatters == 1 && !isRowWise(collective, dim)))
       return std::nullopt;
     way.operands[0] = dim;
     return way;
@@ -149,6 +178,22 @@ double fixedBytes(CallOp call, const Way &way) {
   return std::min(bytes, double(call.getBytes()));
 }
 
+/// Rows that a collective may be cut in, and where they are in its result: in the order of its
+/// dimensions.
+SmallVector<std::pair<int64_t, Place>> rowsOf(CollectiveOpInterface op) {
+  SmallVector<std::pair<int64_t, Place>> list;
+  ShapedType in = op.getInputType(), out = op.getOutputType();
+  for (int64_t d = 0; d < out.getRank(); ++d) {
+    if (isRowWise(op, d) && out.getDimSize(d) > 1)
+      list.push_back({out.getDimSize(d), {d, 1}});
+    else if (int64_t n = gathered(op, d, false); n > 1 && in.getDimSize(d) > 1)
+      list.push_back({in.getDimSize(d), {d, n}});
+    else if (gathered(op, d, true) > 1 && out.getDimSize(d) > 1)
+      list.push_back({out.getDimSize(d), {d, 1}});
+  }
+  return list;
+}
+
 class Halver {
 public:
   Halver(Block &block, const Rows &rows, int64_t first)
@@ -156,9 +201,9 @@ public:
 
   unsigned run() {
     for (CollectiveOpInterface op : rows.collectives)
-      for (int64_t d = 0; d < op.getOutputType().getRank(); ++d)
-        if (op.getOutputType().getDimSize(d) == rows.extent && isRowWise(op, d)) {
-          findSeeds(op.getResult(), d);
+      for (auto [extent, place] : rowsOf(op))
+        if (extent == rows.extent) {
+          findSeeds(op.getResult(), place);
           break;
         }
     SmallVector<Operation *> ops, done;
@@ -166,8 +211,9 @@ public:
       ops.push_back(&op);
     unsigned collectives = 0;
     for (Operation *op : ops) {
-      if (std::optional<Way> way = chooseWay(op)) {
-        cut(op, *way);
+      int64_t blocks = 1;
+      if (std::optional<Way> way = chooseWay(op, blocks)) {
+        cut(op, *way, blocks);
         done.push_back(op);
         collectives += isa<CollectiveOpInterface>(op);
       } else {
@@ -181,7 +227,7 @@ public:
 
 private:
   struct Halves {
-    int64_t dim;
+    Place place;
     std::array<Value, 2> half;
     Value whole; ///< put together again, once somebody has asked
   };
@@ -190,58 +236,99 @@ private:
   const Rows &rows;
   const std::array<int64_t, 2> sizes;
   llvm::DenseMap<Value, Halves> halves;
-  llvm::DenseMap<Value, int64_t> seeds;
+  llvm::DenseMap<Value, Place> seeds;
   llvm::DenseSet<std::pair<Value, int64_t>> seen;
 
-  bool hasRows(Value value, int64_t dim) const {
+  bool hasRows(Value value, Place place) const {
     return isStatic(value.getType()) &&
-           cast<RankedTensorType>(value.getType()).getDimSize(dim) == rows.extent;
+           cast<RankedTensorType>(value.getType()).getDimSize(place.dim) ==
+               rows.extent * place.blocks;
   }
 
   /// Back from a value to those that rows of this block come from.
-  void findSeeds(Value value, int64_t dim) {
-    SmallVector<std::pair<Value, int64_t>> work = {{value, dim}};
+  void findSeeds(Value value, Place place) {
+    SmallVector<std::pair<Value, Place>> work = {{value, place}};
     while (!work.empty()) {
-      auto [v, d] = work.pop_back_val();
-      if (!hasRows(v, d) || !seen.insert({v, d}).second)
+      auto [v, at] = work.pop_back_val();
+      if (!hasRows(v, at) || !seen.insert({v, at.dim}).second)
         continue;
       Operation *def = v.getDefiningOp();
       std::optional<Way> way;
       if (def && def->getBlock() == &block)
-        way = wayThrough(def, true, cast<OpResult>(v).getResultNumber(), d);
+        way = wayThrough(def, true, cast<OpResult>(v).getResultNumber(), at.dim);
       bool further = false;
-      if (way)
-        for (auto [operand, at] : llvm::zip(def->getOperands(), way->operands))
-          if (at >= 0 && !isInit(operand)) {
-            work.push_back({operand, at});
+      if (way && at.blocks % way->gathers == 0)
+        for (auto [operand, dim] : llvm::zip(def->getOperands(), way->operands))
+          if (dim >= 0 && !isInit(operand)) {
+            work.push_back({operand, {dim, at.blocks / way->gathers * way->scatters}});
             further = true;
           }
       if (!further && !isInit(v) && !(def && def->hasTrait<OpTrait::ConstantLike>()))
-        seeds.try_emplace(v, d);
+        seeds.try_emplace(v, at);
     }
   }
   static bool isInit(Value value) {
     return isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(value.getDefiningOp());
   }
 
-  /// Where an operand is in halves, or its rows start here: the first such decides.
-  std::optional<Way> chooseWay(Operation *op) {
+  /// Where an operand is in halves, or its rows start here: the first such decides. `blocks`: of
+  /// the operands.
+  std::optional<Way> chooseWay(Operation *op, int64_t &blocks) {
     if (op->hasTrait<OpTrait::IsTerminator>())
       return std::nullopt;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      int64_t dim = -1;
+      Place place;
       if (auto it = halves.find(operand); it != halves.end())
-        dim = it->second.dim;
+        place = it->second.place;
       else if (auto seed = seeds.find(operand); seed != seeds.end())
-        dim = seed->second;
+        place = seed->second;
       else
         continue;
-      if (std::optional<Way> way = wayThrough(op, false, i, dim))
-        if (llvm::all_of(llvm::zip(op->getResults(), way->results),
-                         [&](auto pair) { return hasRows(std::get<0>(pair), std::get<1>(pair)); }))
-          return way;
+      std::optional<Way> way = wayThrough(op, false, i, place.dim);
+      if (!way || place.blocks % way->scatters)
+        continue;
+      int64_t after = place.blocks / way->scatters * way->gathers;
+      if (llvm::all_of(llvm::zip(op->getResults(), way->results), [&](auto pair) {
+            return hasRows(std::get<0>(pair), {std::get<1>(pair), after});
+          })) {
+        blocks = place.blocks;
+        return way;
+      }
     }
     return std::nullopt;
+  }
+
+  /// The dimension of rows in two: blocks, and rows of each.
+  struct Blocked {
+    RankedTensorType type;
+    SmallVector<ReassociationIndices> groups;
+  };
+  static Blocked blocked(RankedTensorType type, Place place) {
+    Blocked result;
+    SmallVector<int64_t> shape;
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      ReassociationIndices &group = result.groups.emplace_back();
+      group.push_back(shape.size());
+      if (d == place.dim) {
+        shape.push_back(place.blocks);
+        group.push_back(shape.size());
+      }
+      shape.push_back(type.getDimSize(d) / (d == place.dim ? place.blocks : 1));
+    }
+    result.type = RankedTensorType::get(shape, type.getElementType());
+    return result;
+  }
+  Value expanded(OpBuilder &b, Value value, Place place) {
+    if (place.blocks == 1)
+      return value;
+    Blocked to = blocked(cast<RankedTensorType>(value.getType()), place);
+    return tensor::ExpandShapeOp::create(b, value.getLoc(), to.type, value, to.groups);
+  }
+  Value collapsed(OpBuilder &b, Value value, RankedTensorType type, Place place) {
+    if (place.blocks == 1)
+      return value;
+    return tensor::CollapseShapeOp::create(b, value.getLoc(), type, value,
+                                           blocked(type, place).groups);
   }
 
   Value wholeOf(OpBuilder &b, Value value) {
@@ -252,15 +339,27 @@ private:
     if (h.whole)
       return h.whole;
     auto type = cast<RankedTensorType>(value.getType());
-    Value whole =
-        tensor::EmptyOp::create(b, value.getLoc(), type.getShape(), type.getElementType());
-    whole = putPart(b, value.getLoc(), h.half[0], whole, h.dim, 0);
-    return h.whole = putPart(b, value.getLoc(), h.half[1], whole, h.dim, sizes[0]);
+    Location loc = value.getLoc();
+    auto room = h.place.blocks == 1 ? type : blocked(type, h.place).type;
+    unsigned dim = h.place.dim + (h.place.blocks > 1);
+    Value whole = tensor::EmptyOp::create(b, loc, room.getShape(), type.getElementType());
+    for (unsigned j = 0; j < 2; ++j)
+      whole = putPart(b, loc, expanded(b, h.half[j], h.place), whole, dim, j * sizes[0]);
+    return h.whole = collapsed(b, whole, type, h.place);
   }
-  Value halfOf(OpBuilder &b, Value value, int64_t dim, unsigned j) {
-    if (auto it = halves.find(value); it != halves.end() && it->second.dim == dim)
+  Value halfOf(OpBuilder &b, Value value, Place place, unsigned j) {
+    if (auto it = halves.find(value); it != halves.end() && it->second.place == place)
       return it->second.half[j];
-    return takePart(b, value.getLoc(), wholeOf(b, value), dim, j * sizes[0], sizes[j]);
+    Value whole = wholeOf(b, value);
+    if (place.blocks == 1 || isInit(whole))
+      return takePart(b, value.getLoc(), whole, place.dim, j * sizes[0] * place.blocks,
+                      sizes[j] * place.blocks);
+    Value part = takePart(b, value.getLoc(), expanded(b, whole, place), place.dim + 1, j * sizes[0],
+                          sizes[j]);
+    return collapsed(
+        b, part,
+        cast<RankedTensorType>(cutType(whole.getType(), place.dim, sizes[j] * place.blocks)),
+        place);
   }
 
   /// An op that stays gets what it uses put together.
@@ -274,7 +373,7 @@ private:
                                 [&](OpOperand &use) { return op->isAncestor(use.getOwner()); });
   }
 
-  void cut(Operation *op, const Way &way) {
+  void cut(Operation *op, const Way &way, int64_t blocks) {
     OpBuilder b(op);
     llvm::SetVector<Value> captured;
     getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -283,20 +382,21 @@ private:
         value.replaceUsesWithIf(wholeOf(b, value), [&](OpOperand &use) {
           return use.getOwner() != op && op->isAncestor(use.getOwner());
         });
+    int64_t after = blocks / way.scatters * way.gathers;
     SmallVector<Halves> made;
     for (int64_t dim : way.results)
-      made.push_back({dim, {}, {}});
+      made.push_back({{dim, after}, {}, {}});
     for (unsigned j = 0; j < 2; ++j) {
       SmallVector<Value> operands;
       for (auto [operand, dim] : llvm::zip(op->getOperands(), way.operands))
-        operands.push_back(dim < 0 ? wholeOf(b, operand) : halfOf(b, operand, dim, j));
+        operands.push_back(dim < 0 ? wholeOf(b, operand) : halfOf(b, operand, {dim, blocks}, j));
       SmallVector<Type> types;
       for (auto [type, dim] : llvm::zip(op->getResultTypes(), way.results))
-        types.push_back(cutType(type, dim, sizes[j]));
+        types.push_back(cutType(type, dim, sizes[j] * after));
       Operation *half;
       if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
         SmallVector<OpFoldResult> extents = slice.getMixedSizes();
-        extents[way.results[0]] = b.getIndexAttr(sizes[j]);
+        extents[way.results[0]] = b.getIndexAttr(sizes[j] * after);
         half = tensor::ExtractSliceOp::create(b, op->getLoc(), operands[0], slice.getMixedOffsets(),
                                               extents, slice.getMixedStrides());
       } else {
@@ -320,17 +420,13 @@ private:
 
 std::optional<Rows> mlir::ncclx::findRows(Block &block, std::string &why) {
   llvm::MapVector<int64_t, int64_t> bytes; // of the collectives of each number of rows
-  auto rowsOf = [](CollectiveOpInterface op) -> std::optional<int64_t> {
-    ShapedType type = op.getOutputType();
-    for (int64_t d = 0; d < type.getRank(); ++d)
-      if (type.getDimSize(d) > 1 && isRowWise(op, d))
-        return type.getDimSize(d);
-    return std::nullopt;
-  };
   SmallVector<CollectiveOpInterface> all(block.getOps<CollectiveOpInterface>());
-  for (CollectiveOpInterface op : all)
-    if (std::optional<int64_t> extent = rowsOf(op))
-      bytes[*extent] += op.getPayloadBytes();
+  for (CollectiveOpInterface op : all) {
+    llvm::SmallDenseSet<int64_t> counted;
+    for (auto [extent, place] : rowsOf(op))
+      if (counted.insert(extent).second)
+        bytes[extent] += op.getPayloadBytes();
+  }
   if (bytes.empty()) {
     why = all.empty() ? "it has no collective that is not started already"
                       : "no collective treats rows of its tensor alike and by themselves";
@@ -340,8 +436,12 @@ std::optional<Rows> mlir::ncclx::findRows(Block &block, std::string &why) {
   rows.extent =
       llvm::max_element(bytes, [](auto &x, auto &y) { return x.second < y.second; })->first;
   for (CollectiveOpInterface op : all)
-    if (rowsOf(op) == rows.extent)
-      rows.collectives.push_back(op);
+    for (auto [extent, place] : rowsOf(op))
+      if (extent == rows.extent) {
+        rows.collectives.push_back(op);
+        rows.blocks = std::max(rows.blocks, place.blocks);
+        break;
+      }
   return rows;
 }
 

@@ -16,9 +16,10 @@ namespace mlir::ncclx {
 inline constexpr llvm::StringLiteral kCutAttrName = "ncclx.cut";
 inline constexpr llvm::StringLiteral kProductAttrName = "ncclx.grouped_product";
 
-/// The rows that a block's collectives work on one by one: their number, and the collectives.
+/// The rows that a block's collectives work on one by one, or gather and scatter: their number (of
+/// a shard), how many blocks of them the largest result has, and the collectives.
 struct Rows {
-  int64_t extent = 0;
+  int64_t extent = 0, blocks = 1;
   SmallVector<CollectiveOpInterface> collectives;
 };
 /// What most bytes of the block's collectives have in common; nothing, and why, where none can be

@@ -74,11 +74,13 @@ public:
     if (!totals)
       return success();
     remark::analysis(function.getLoc(), named("Overlap"))
-        << remark::add("exposed {0:F1} us of {1:F1} us before, {2:F1} us of {3:F1} us after; "
-                       "memory peak {4} bytes before, {5} after; schedule {6:x}",
-                       totals->exposedBefore * 1e6, totals->secondsBefore * 1e6,
-                       totals->exposed * 1e6, totals->seconds * 1e6, totals->peakBefore,
-                       totals->peak, totals->fingerprint)
+        << remark::add(
+               "exposed {0:F1} us of {1:F1} us before, {2:F1} us of {3:F1} us after; "
+               "memory peak {4} bytes before, {5} after; schedule {6:x}; at least {7:F1} us, "
+               "by {8}",
+               totals->exposedBefore * 1e6, totals->secondsBefore * 1e6, totals->exposed * 1e6,
+               totals->seconds * 1e6, totals->peakBefore, totals->peak, totals->fingerprint,
+               totals->floor.seconds * 1e6, totals->floor.limit)
         << remark::metric("PeakBytesBefore", totals->peakBefore)
         << remark::metric("PeakBytes", totals->peak)
         << remark::metric("KernelsWithoutCost", int64_t(totals->withoutCost));
@@ -97,6 +99,32 @@ private:
     int64_t peakBefore = 0, peak = 0;
     uint64_t fingerprint = 0;
     unsigned withoutCost = 0;
+    overlap::Floor floor; ///< of the block, loops as they are scheduled: what saturates first
+
+    /// Another block of the same op: it runs behind this one, or in its place.
+    void follow(const Totals &next) {
+      secondsBefore += next.secondsBefore;
+      exposedBefore += next.exposedBefore;
+      seconds += next.seconds;
+      exposed += next.exposed;
+      joules += next.joules;
+      note(next);
+    }
+    void choose(const Totals &other) { // whichever takes longest counts
+      Totals both = other.seconds > seconds ? other : *this;
+      both.peak = peak, both.peakBefore = peakBefore;
+      both.fingerprint = fingerprint, both.withoutCost = withoutCost;
+      both.note(other);
+      *this = both;
+    }
+
+  private:
+    void note(const Totals &other) {
+      peak = std::max(peak, other.peak);
+      peakBefore = std::max(peakBefore, other.peakBefore);
+      fingerprint = fingerprint * 31 + other.fingerprint;
+      withoutCost += other.withoutCost;
+    }
   };
 
   func::FuncOp function;
@@ -129,22 +157,32 @@ private:
 LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Totals> &result) {
   Totals totals;
   for (Operation &op : block) {
-    auto loop = dyn_cast<scf::ForOp>(op);
-    std::optional<APInt> trips = loop ? loop.getStaticTripCount() : std::nullopt;
-    if (!trips || !communicates(&op))
+    SmallVector<Block *> inner = blocksIn(&op);
+    if (inner.empty())
       continue;
-    double count = trips->roundToDouble();
-    std::optional<Totals> inner;
-    if (failed(schedule(*loop.getBody(), times * count, inner)))
-      return failure();
-    if (!inner)
+    double count = timesOf(&op);
+    std::optional<Totals> sum;
+    for (Block *part : inner) {
+      std::optional<Totals> own;
+      if (failed(schedule(*part, times * count, own)))
+        return failure();
+      if (!own)
+        continue;
+      if (!sum)
+        sum = own;
+      else if (isa<scf::WhileOp>(op))
+        sum->follow(*own);
+      else
+        sum->choose(*own);
+    }
+    if (!sum)
       continue;
-    loops[&op] = {inner->seconds * count, inner->joules * count, inner->peak, inner->peakBefore};
-    totals.secondsBefore += (inner->secondsBefore - inner->seconds) * count;
-    totals.exposedBefore += inner->exposedBefore * count;
-    totals.exposed += inner->exposed * count;
-    totals.fingerprint ^= inner->fingerprint * 0x9e3779b97f4a7c15;
-    totals.withoutCost += inner->withoutCost;
+    loops[&op] = {sum->seconds * count, sum->joules * count, sum->peak, sum->peakBefore};
+    totals.secondsBefore += (sum->secondsBefore - sum->seconds) * count;
+    totals.exposedBefore += sum->exposedBefore * count;
+    totals.exposed += sum->exposed * count;
+    totals.fingerprint ^= sum->fingerprint * 0x9e3779b97f4a7c15;
+    totals.withoutCost += sum->withoutCost;
   }
   std::string why;
   FailureOr<FunctionProblem> f = FunctionProblem::read(block, cost, loops, why);
@@ -161,9 +199,15 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   bool changed = solution.schedule != f->given;
   if (changed)
     f->apply(solution.schedule);
-  // A loop's promises are part of those of what it stands in.
-  if (changed || llvm::any_of(block.getOps<scf::ForOp>(),
-                              [](scf::ForOp loop) { return loop->hasAttr(kContractAttrName); }))
+  // What overlaps is promised, whoever has placed it; a loop's promises are part of those of what
+  // it stands in. Of a block that runs who knows how often no trace can be held against them.
+  auto inLoop = dyn_cast<scf::ForOp>(block.getParentOp());
+  bool counted = isa<func::FuncOp>(block.getParentOp()) || (inLoop && inLoop.getStaticTripCount());
+  bool promises = changed ||
+                  (here.options.memoryBudget != 0 && !solution.timeline.beside.empty()) ||
+                  llvm::any_of(block.getOps<scf::ForOp>(),
+                               [](scf::ForOp loop) { return loop->hasAttr(kContractAttrName); });
+  if (counted && promises)
     promise(block.getParentOp(), *f, solution);
   overlap::Timeline before = overlap::evaluate(f->problem, f->given);
   totals.secondsBefore += before.seconds;
@@ -172,6 +216,7 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   totals.exposed += solution.timeline.totalExposed();
   totals.joules = solution.timeline.joules - f->problem.power.idleWatts * solution.timeline.seconds;
   totals.peak = solution.peak;
+  totals.floor = overlap::floorOf(f->problem);
   totals.fingerprint ^= overlap::fingerprint(solution.schedule);
   totals.withoutCost += f->withoutCost;
   result = totals;
@@ -179,14 +224,32 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   return success();
 }
 
+/// Where a future goes that a block's op has started: which of its loops, and which of the loop's
+/// values it becomes there.
+std::optional<std::array<int64_t, 2>> handedTo(StartOp start) {
+  for (OpOperand &use : start.getFuture().getUses())
+    if (auto loop = dyn_cast<scf::ForOp>(use.getOwner()))
+      for (auto [i, candidate] : llvm::enumerate(start->getBlock()->getOps<scf::ForOp>()))
+        if (candidate == loop)
+          return {{int64_t(i), int64_t(use.getOperandNumber()) - loop.getNumControlOperands()}};
+  return std::nullopt;
+}
+
 /// Writes down what the schedule promises, on the op whose block it is.
 void Scheduler::promise(Operation *where, const FunctionProblem &f, const Solution &solution) {
-  if (f.carries())
-    return; // a trace has no iterations to compare by
   Builder b(where->getContext());
+  // The places of the problem's ops in the contract.
+  std::vector<unsigned> ops, place(f.problem.ops.size());
+  for (overlap::Step step : solution.schedule)
+    if (step.kind != overlap::StepKind::await && !f.problem.ops[step.op].partOf) {
+      place[step.op] = ops.size();
+      ops.push_back(step.op);
+    }
+  std::vector<FunctionProblem::Resumed> resumed = f.resumed();
   SmallVector<Attribute> list;
   for (const overlap::Promise &p :
        overlap::contractOf(f.problem, solution.schedule, solution.timeline)) {
+    unsigned op = ops[list.size()];
     SmallVector<NamedAttribute> entry = {
         b.getNamedAttr("name", b.getStringAttr(p.name)),
         b.getNamedAttr("kind", b.getStringAttr(p.collective ? "collective"
@@ -198,6 +261,14 @@ void Scheduler::promise(Operation *where, const FunctionProblem &f, const Soluti
       SmallVector<int64_t> beside(p.beside.begin(), p.beside.end());
       entry.push_back(b.getNamedAttr("beside", b.getDenseI64ArrayAttr(beside)));
     }
+    for (const FunctionProblem::Resumed &r : resumed)
+      if (r.rest == op)
+        entry.push_back(b.getNamedAttr(
+            "resumes", b.getDenseI64ArrayAttr({int64_t(place[r.start]), int64_t(r.argument)})));
+    if (CollectiveOpInterface collective = f.sites[op].collective)
+      if (auto start = dyn_cast<StartOp>(collective->getParentOp()))
+        if (auto handed = handedTo(start))
+          entry.push_back(b.getNamedAttr("handed_to", b.getDenseI64ArrayAttr(*handed)));
     list.push_back(b.getDictionaryAttr(entry));
   }
   where->setAttr(kContractAttrName, b.getArrayAttr(list));

@@ -3,42 +3,65 @@
 
 using namespace mlir;
 
-Value mlir::ncclx::takePart(OpBuilder &b, Location loc, Value tensor, unsigned dim, int64_t from,
-                            int64_t size) {
+Value mlir::ncclx::takeBox(OpBuilder &b, Location loc, Value tensor, ArrayRef<int64_t> offsets,
+                           ArrayRef<int64_t> sizes) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = size;
+  if (type.getShape() == sizes)
+    return tensor;
   if (tensor.getDefiningOp<tensor::EmptyOp>())
-    return tensor::EmptyOp::create(b, loc, shape, type.getElementType());
+    return tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
   if (auto fill = tensor.getDefiningOp<linalg::FillOp>()) {
-    Value into = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
+    Value into = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
     return linalg::FillOp::create(b, loc, fill.getInputs()[0], into).getResult(0);
   }
-  return takeSlice(b, loc, tensor, dim, from, size);
+  return sliceBox(b, loc, tensor, offsets, sizes);
+}
+
+Value mlir::ncclx::sliceBox(OpBuilder &b, Location loc, Value tensor, ArrayRef<int64_t> offsets,
+                            ArrayRef<int64_t> sizes) {
+  SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(b, loc, tensor,
+                                        getAsIndexOpFoldResult(b.getContext(), offsets),
+                                        getAsIndexOpFoldResult(b.getContext(), sizes), strides);
+}
+
+Value mlir::ncclx::putBox(OpBuilder &b, Location loc, Value part, Value whole,
+                          ArrayRef<int64_t> offsets) {
+  ArrayRef<int64_t> sizes = cast<RankedTensorType>(part.getType()).getShape();
+  SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
+  return tensor::InsertSliceOp::create(b, loc, part, whole,
+                                       getAsIndexOpFoldResult(b.getContext(), offsets),
+                                       getAsIndexOpFoldResult(b.getContext(), sizes), strides);
+}
+
+namespace {
+/// Indices of one dimension, and all of the others.
+struct Slab {
+  SmallVector<int64_t> offsets, sizes;
+  Slab(Value tensor, unsigned dim, int64_t from, int64_t size)
+      : sizes(cast<RankedTensorType>(tensor.getType()).getShape()) {
+    offsets.assign(sizes.size(), 0);
+    offsets[dim] = from;
+    sizes[dim] = size;
+  }
+};
+} // namespace
+
+Value mlir::ncclx::takePart(OpBuilder &b, Location loc, Value tensor, unsigned dim, int64_t from,
+                            int64_t size) {
+  Slab slab(tensor, dim, from, size);
+  return takeBox(b, loc, tensor, slab.offsets, slab.sizes);
 }
 
 Value mlir::ncclx::takeSlice(OpBuilder &b, Location loc, Value tensor, unsigned dim, int64_t from,
                              int64_t size) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = size;
-  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes;
-  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-  offsets[dim] = b.getIndexAttr(from);
-  for (int64_t extent : shape)
-    sizes.push_back(b.getIndexAttr(extent));
-  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, strides);
+  Slab slab(tensor, dim, from, size);
+  return sliceBox(b, loc, tensor, slab.offsets, slab.sizes);
 }
 
 Value mlir::ncclx::putPart(OpBuilder &b, Location loc, Value part, Value whole, unsigned dim,
                            int64_t from) {
-  auto type = cast<RankedTensorType>(part.getType());
-  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes;
-  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-  offsets[dim] = b.getIndexAttr(from);
-  for (int64_t extent : type.getShape())
-    sizes.push_back(b.getIndexAttr(extent));
-  return tensor::InsertSliceOp::create(b, loc, part, whole, offsets, sizes, strides);
+  return putBox(b, loc, part, whole, Slab(whole, dim, from, 0).offsets);
 }
 
 FailureOr<std::optional<unsigned>> mlir::ncclx::dimensionOf(AffineMap map, unsigned loop) {

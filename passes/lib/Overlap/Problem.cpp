@@ -31,6 +31,10 @@ std::optional<std::string> mlir::ncclx::overlap::validate(const Problem &problem
     if (op.collective && op.sms >= problem.sms)
       return fmt::format("op '{}' takes {} SMs of {}: none is left beside it", op.name, op.sms,
                          problem.sms);
+    if (op.partOf && (*op.partOf >= i || !op.collective || !problem.ops[*op.partOf].collective))
+      return fmt::format(
+          "op '{}' (number {}) is part of number {}, which is no collective before it", op.name, i,
+          *op.partOf);
     for (const std::vector<unsigned> *list : {&op.after, &op.fences})
       for (unsigned j : *list)
         if (j >= i)

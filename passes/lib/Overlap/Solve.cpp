@@ -196,7 +196,7 @@ Solution mlir::ncclx::overlap::solve(const Problem &problem, const Schedule &giv
   solution.before = before.seconds;
   solution.peakBefore = peakBytes(problem, given);
   solution.schedule = given;
-  if (options.memoryBudget != 0) {
+  if (options.memoryBudget != 0 && !given.empty()) {
     Graph graph(problem);
     const int64_t limit = limitOf(problem, given, options);
     double frequency = before.frequency, seconds = before.seconds;

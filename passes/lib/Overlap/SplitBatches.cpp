@@ -24,18 +24,6 @@ using namespace mlir::ncclx;
 
 namespace {
 
-/// The blocks that may be cut: a function's, and those of its loops that communicate.
-SmallVector<Block *> blocksOf(func::FuncOp function) {
-  SmallVector<Block *> blocks;
-  if (function.getBody().hasOneBlock())
-    blocks.push_back(&function.getBody().front());
-  function.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-    if (communicates(loop))
-      blocks.push_back(loop.getBody());
-  });
-  return blocks;
-}
-
 struct SplitBatches : ncclx::impl::SplitBatchesBase<SplitBatches> {
   using SplitBatchesBase::SplitBatchesBase;
 
@@ -45,13 +33,13 @@ struct SplitBatches : ncclx::impl::SplitBatchesBase<SplitBatches> {
     if (!cost)
       return signalPassFailure();
     for (func::FuncOp function : communicatingFunctions(module))
-      for (unsigned i = 0, e = blocksOf(function).size(); i < e; ++i)
+      for (unsigned i = 0, e = communicatingBlocks(function).size(); i < e; ++i)
         split(function, i, *cost);
   }
 
   /// Decides on a copy, for one block of a function.
   void split(func::FuncOp function, unsigned index, const overlap::CostModel &cost) {
-    Block &block = *blocksOf(function)[index];
+    Block &block = *communicatingBlocks(function)[index];
     auto named = [&](StringRef name) {
       return remark::RemarkOpts::name(name).category(getArgument()).function(function.getSymName());
     };
@@ -69,10 +57,11 @@ struct SplitBatches : ncclx::impl::SplitBatchesBase<SplitBatches> {
     double best = 0;
     int64_t first = 0;
     unsigned cut = 0;
-    for (int64_t candidate : candidates(rows->extent, cost.tileM, block)) {
+    for (int64_t candidate :
+         candidates(rows->extent, std::max<int64_t>(1, cost.tileM / rows->blocks), block)) {
       OpBuilder b(function);
       auto copy = cast<func::FuncOp>(b.clone(*function));
-      Block &trial = *blocksOf(copy)[index];
+      Block &trial = *communicatingBlocks(copy)[index];
       std::string ignored;
       unsigned collectives = cutInHalves(trial, *findRows(trial, ignored), candidate);
       std::optional<Predicted> halves;

@@ -100,25 +100,6 @@ struct Compiled {
   Compilation compilation;
 };
 
-/// The graph after its passes; empty, with a failure noted, where one of them fails.
-std::string passed(const std::string &text, const std::string &pipeline) {
-  static bool registered = (registerOverlapPasses(), true);
-  (void)registered;
-  DialectRegistry registry;
-  registerDriverDialects(registry);
-  MLIRContext context(registry);
-  context.disableMultithreading();
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-  PassManager manager(&context);
-  std::string result;
-  if (!module || failed(parsePassPipeline(pipeline, manager)) || failed(manager.run(*module))) {
-    ADD_FAILURE() << pipeline << " fails on\n" << text;
-    return result;
-  }
-  llvm::raw_string_ostream(result) << *module;
-  return result;
-}
-
 void fill(const Options &options, int64_t run, int64_t rank, int64_t argument, ShapedType type,
           uint8_t *data) {
   auto memref = MemRefType::get(type.getShape(), type.getElementType());
@@ -156,17 +137,18 @@ void dropPadding(const Tensor &tensor, int64_t member, const uint8_t *expected, 
 using Expected = std::vector<std::vector<std::vector<Bytes>>>;
 
 /// `first`: argument 0 is output 0 of these.
-std::string interpret(const GraphText &graph, Compilation &compilation, const Options &options,
+std::string interpret(const GraphText &graph, ModuleOp module, const Options &options,
                       Expected &expected, const Expected *first = nullptr) {
-  auto interpreter = Interpreter::create(compilation.graph(), "f", compilation.ranks());
+  const int64_t ranks = graph.ranks();
+  auto interpreter = Interpreter::create(module, "f", ranks);
   if (failed(interpreter))
     return "not taken by the interpreter";
   ArrayRef<Type> types = (*interpreter)->getTypes();
   size_t inputs = (*interpreter)->getNumInputs();
   for (int64_t run = 0; run < options.runs; ++run) {
-    std::vector<std::vector<Bytes>> storage(compilation.ranks());
-    std::vector<std::vector<void *>> buffers(compilation.ranks());
-    for (int64_t rank = 0; rank < compilation.ranks(); ++rank) {
+    std::vector<std::vector<Bytes>> storage(ranks);
+    std::vector<std::vector<void *>> buffers(ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
       for (auto [i, type] : llvm::enumerate(types)) {
         storage[rank].emplace_back(getDenseBytes(type) + 8, 0x77);
         if (i == 0 && first)
@@ -332,8 +314,46 @@ llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
 
 } // namespace
 
+std::string equivalence::passed(const std::string &text, const std::string &pipeline) {
+  static bool registered = (registerOverlapPasses(), true);
+  (void)registered;
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  MLIRContext context(registry);
+  context.disableMultithreading();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  PassManager manager(&context);
+  std::string result;
+  if (!module || failed(parsePassPipeline(pipeline, manager)) || failed(manager.run(*module))) {
+    ADD_FAILURE() << pipeline << " fails on\n" << text;
+    return result;
+  }
+  llvm::raw_string_ostream(result) << *module;
+  return result;
+}
+
+/// The interpreter on both graphs, where no schedule can be made of them.
+static std::string checkMeaning(const GraphText &graph, const Options &options) {
+  Expected meant[2];
+  DialectRegistry registry;
+  registerDriverDialects(registry);
+  for (int i : {0, 1}) {
+    MLIRContext context(registry);
+    context.disableMultithreading();
+    std::string text = i ? passed(graph.str(), options.pipeline) : graph.str();
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    if (!module)
+      return "does not parse";
+    if (std::string wrong = interpret(graph, *module, options, meant[i]); !wrong.empty())
+      return wrong;
+  }
+  return meant[0] == meant[1] ? "" : "the graph means something else behind its passes";
+}
+
 std::string equivalence::check(const GraphText &graph, const std::string &transport,
                                const Options &options) {
+  if (options.interpretOnly)
+    return checkMeaning(graph, options);
   std::string text = graph.str();
   std::optional<Compiled> original;
   if (!options.pipeline.empty()) {
@@ -364,8 +384,8 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
     program = loaded->program();
   }
   Expected expected;
-  if (std::string error =
-          interpret(graph, original ? original->compilation : compilation, options, expected);
+  if (std::string error = interpret(graph, (original ? original->compilation : compilation).graph(),
+                                    options, expected);
       !error.empty())
     return error + "\n" + compiled.messages;
   return onRanks<Prepared>(
@@ -392,8 +412,8 @@ std::string equivalence::checkChain(const GraphText &first, const GraphText &sec
     if (!compiled[i]->failure.empty())
       return compiled[i]->failure;
     Compilation &compilation = compiled[i]->compilation;
-    if (std::string error =
-            interpret(*graphs[i], compilation, options, expected[i], i ? &expected[0] : nullptr);
+    if (std::string error = interpret(*graphs[i], compilation.graph(), options, expected[i],
+                                      i ? &expected[0] : nullptr);
         !error.empty())
       return error;
     programs[i] = compilation.entry();

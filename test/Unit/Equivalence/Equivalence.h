@@ -17,10 +17,14 @@ struct Options {
   /// Passes that the graph goes through before it is compiled; the reference interprets it as it
   /// is.
   std::string pipeline = "";
-  bool specials = false; ///< NaN, infinities and -0 among the inputs
-  int64_t hosts = 1;     ///< that the ranks are on, as many on each
-  bool cpp = false;      ///< run the C++ carrier instead of the one in this process
+  bool interpretOnly = false; ///< no schedule is made: the interpreter runs both graphs
+  bool specials = false;      ///< NaN, infinities and -0 among the inputs
+  int64_t hosts = 1;          ///< that the ranks are on, as many on each
+  bool cpp = false;           ///< run the C++ carrier instead of the one in this process
 };
+
+/// The graph after passes; empty, with a failure noted, where one of them fails.
+std::string passed(const std::string &text, const std::string &pipeline);
 
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in
 /// adversarial orders, and runs it on threads; every bit of every output that the language

@@ -166,5 +166,15 @@ TEST(RandomGraph, ShrinksToWhatAFaultNeeds) {
     EXPECT_GE(smallest, 4) << fault.what; // once in a while it stops before
   }
 }
+// What cuts ops, one behind the other, and placed.
+TEST(SlowEquivalenceRandom, Cut) {
+  std::string pipeline;
+  for (const char *pass : {"split-halos", "direct-exchanges", "split-exchanges", "split-batches",
+                           "split-sinks", "pipeline-loops", "braid-loops", "overlap"})
+    pipeline += (pipeline.empty() ? "ncclx-" : ",ncclx-") + std::string(pass) +
+                "{machine=" NCCLX_MACHINES "/../../test/Overlap/Inputs/free-steps.json" +
+                (std::string(pass) == "split-sinks" ? "}" : " margin=0}");
+  expectSeeds(121, 133, {.pipeline = pipeline});
+}
 
 } // namespace

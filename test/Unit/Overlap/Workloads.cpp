@@ -222,6 +222,95 @@ Problem overlap_test::mixtureLayer(const CostModel &cost, const Case &c, int lay
   return problem;
 }
 
+Problem overlap_test::multiLevel(const CostModel &cost, const Case &c, int layers) {
+  Problem problem = cost.problem();
+  BuildOptions options;
+  Layer L(problem, cost, c, options);
+  auto [S, t, h, q, kv] = std::tuple(L.S, L.t, L.h, L.q, L.kv);
+  const double E = c.model.experts, k = c.model.topK, m = c.model.ffn, ep = 8, dp = 16;
+  const double rows = S / t * k, local = E / ep;
+  // bf16 numbers of one rank's weights, once they are gathered.
+  const double attention = h * (2 * q + 2 * kv) / t, experts = local * 3 * h * m;
+  auto collective = [&](const std::string &name, const char *kind, const char *engine,
+                        double members, double elements, std::vector<unsigned> after) {
+    return L.add(cost.collective(name, *cost.engine(kind, engine), int64_t(members),
+                                 wireBytes(kind, int64_t(members), elements * word)),
+                 std::move(after));
+  };
+  auto weights = [&](const std::string &name, double elements) {
+    unsigned gather = collective(name, "all_gather", "fsdp", dp, elements, {});
+    return std::pair(gather, L.buffer(name, elements, gather));
+  };
+  auto uses = [&](const std::pair<unsigned, unsigned> &weight, std::vector<unsigned> ops) {
+    for (unsigned op : ops) {
+      problem.ops[op].after.push_back(weight.first);
+      std::sort(problem.ops[op].after.begin(), problem.ops[op].after.end());
+      L.use(weight.second, op);
+    }
+  };
+  auto receive = [&](const std::string &name) {
+    return collective(name, "permute", "pp", 2, S / t * h, {});
+  };
+
+  unsigned dy = receive("b.recv");
+  for (int i = layers; i-- > 0;) {
+    std::string p = "b" + std::to_string(i) + ".";
+    auto wa = weights(p + "attention.w", attention), we = weights(p + "experts.w", experts);
+    unsigned un = L.memory(p + "unpermute.bwd", 4 * rows * h, {dy});
+    unsigned combine = collective(p + "combine.bwd", "all_to_all", "ep", ep, rows * h, {un});
+    unsigned fc2d = L.gemm(p + "fc2.dgrad", rows, m, h, {combine}, local);
+    unsigned fc2w = L.gemm(p + "fc2.wgrad", h * local, m, rows / local, {combine}, local);
+    unsigned act = L.memory(p + "swiglu.bwd", 10 * rows * m, {fc2d});
+    unsigned fc1d = L.gemm(p + "fc1.dgrad", rows, h, 2 * m, {act}, local);
+    unsigned fc1w = L.gemm(p + "fc1.wgrad", 2 * m * local, h, rows / local, {act}, local);
+    uses(we, {fc2d, fc1d});
+    unsigned dispatch = collective(p + "dispatch.bwd", "all_to_all", "ep", ep, rows * h, {fc1d});
+    unsigned norm2 = L.memory(p + "norm2.bwd", 8 * S * h / t, {dispatch});
+    unsigned ag = collective(p + "AG5", "all_gather", "tp", t, S * h, {norm2});
+    unsigned od = L.gemm(p + "o.dgrad", S, q / t, h, {ag});
+    unsigned ow = L.gemm(p + "o.wgrad", h, q / t, S, {ag});
+    unsigned attn = L.add(
+        cost.attention(p + "attention.bwd", 5 * S * S * q / t, 2 * S * (4 * q + 4 * kv) / t, true),
+        {od});
+    unsigned qkvd = L.gemm(p + "qkv.dgrad", S, h, (q + 2 * kv) / t, {attn});
+    unsigned qkvw = L.gemm(p + "qkv.wgrad", (q + 2 * kv) / t, h, S, {attn});
+    uses(wa, {od, qkvd});
+    unsigned rs = collective(p + "RS4", "reduce_scatter", "tp", t, S * h, {qkvd});
+    dy = L.memory(p + "norm1.bwd", 8 * S * h / t, {norm2, rs});
+    collective(p + "experts.grad", "reduce_scatter", "fsdp", dp, experts, {fc2w, fc1w});
+    collective(p + "attention.grad", "reduce_scatter", "fsdp", dp, attention, {ow, qkvw});
+    L.buffer(p + "dY1.full", S * h, ag, {od, ow});
+    L.buffer(p + "combined", rows * h, combine, {fc2d, fc2w});
+    L.buffer(p + "dact", 2 * rows * m, act, {fc1d, fc1w});
+  }
+  collective("b.send", "permute", "pp", 2, S / t * h, {dy});
+  unsigned x = receive("f.recv");
+  for (int i = 0; i < layers; ++i) {
+    std::string p = "f" + std::to_string(i) + ".";
+    auto wa = weights(p + "attention.w", attention), we = weights(p + "experts.w", experts);
+    unsigned norm1 = L.memory(p + "norm1", 4 * S * h / t, {x});
+    unsigned ag = collective(p + "AG1", "all_gather", "tp", t, S * h, {norm1});
+    unsigned qkv = L.gemm(p + "qkv", S, (q + 2 * kv) / t, h, {ag});
+    unsigned attn = L.add(
+        cost.attention(p + "attention", 2 * S * S * q / t, 2 * S * (2 * q + 2 * kv) / t, false),
+        {qkv});
+    unsigned o = L.gemm(p + "o", S, h, q / t, {attn});
+    uses(wa, {qkv, o});
+    unsigned rs = collective(p + "RS1", "reduce_scatter", "tp", t, S * h, {o});
+    unsigned router = L.memory(p + "router", 8 * S * h / t + 4 * rows * h, {x, rs});
+    unsigned dispatch = collective(p + "dispatch", "all_to_all", "ep", ep, rows * h, {router});
+    unsigned fc1 = L.gemm(p + "fc1", rows, 2 * m, h, {dispatch}, local);
+    unsigned act = L.memory(p + "swiglu", 6 * rows * m, {fc1});
+    unsigned fc2 = L.gemm(p + "fc2", rows, h, m, {act}, local);
+    uses(we, {fc1, fc2});
+    unsigned combine = collective(p + "combine", "all_to_all", "ep", ep, rows * h, {fc2});
+    x = L.memory(p + "unpermute", 4 * rows * h, {router, combine});
+    problem.buffers[L.buffer(p + "saved", 2 * S * h / t + rows * (h + 3 * m), fc1)].escapes = true;
+  }
+  collective("f.send", "permute", "pp", 2, S / t * h, {x});
+  return problem;
+}
+
 Problem overlap_test::prefill(const CostModel &cost, const Case &c, int layers, int parts) {
   Problem problem = cost.problem();
   BuildOptions options;

@@ -48,6 +48,12 @@ unsigned addBackward(Problem &problem, const CostModel &cost, const Case &c, int
 /// combine as all_to_all.
 Problem mixtureLayer(const CostModel &cost, const Case &c, int layers);
 
+/// A pipeline stage of a mixture as DualPipe runs it, on all levels at once: the backward of one
+/// micro-batch and the forward of the next, `layers` layers each. Tensor parallelism gathers and
+/// scatters (engine "tp", t members), experts exchange ("ep", 8), weights are gathered and their
+/// gradients scattered ("fsdp", 16), and the stages around send and receive ("pp").
+Problem multiLevel(const CostModel &cost, const Case &c, int layers);
+
 /// Inference prefill (all_reduce behind attention and FFN) of `parts` slices of the tokens, one
 /// layer stack: what TokenWeave splits. Routing fills half a tile for each expert beyond its
 /// tokens.

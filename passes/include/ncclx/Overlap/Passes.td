@@ -107,6 +107,25 @@ def SplitExchanges : Pass<"ncclx-split-exchanges", "::mlir::ModuleOp"> {
   ];
 }
 
+def DirectExchanges : Pass<"ncclx-direct-exchanges", "::mlir::ModuleOp"> {
+  let summary = "Multiply each shard of a gather as it comes";
+  let description = [{
+    A gather stays whole, over all links, and the product behind it is taken shard by shard: each awaits its chunk of the
+    one future. Every element keeps its bits. Of groups that axes span, where chunks have signals of their own; a
+    reduction has no chunks (ncclx-split-exchanges takes it in parts). Where the model gains less than the margin the
+    product stays whole. ncclx-overlap moves what else there is between the chunks.
+
+    Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
+    After: `%f = ncclx.start { ncclx.all_gather %a ... }; %a0 = ncclx.await %f chunk 0 ...; %c0 = linalg.matmul ins(%a0, %w); ...; await %f`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of a collective's time that the chunks must gain at least">
+  ];
+}
+
 class StepExchanges<string name> : Pass<name, "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -165,13 +184,34 @@ def SplitBatches : Pass<"ncclx-split-batches", "::mlir::ModuleOp"> {
   ];
 }
 
+def SplitHalos : Pass<"ncclx-split-halos", "::mlir::ModuleOp"> {
+  let summary = "Compute the interior of a stencil while its halo is exchanged";
+  let description = [{
+    A stencil is elementwise and windowed linalg ops on a field into which faces have been inserted that come from
+    collectives. What of its result reads no such face is the interior: the same ops make it from the field alone, and
+    slabs around it from field and faces. Every element is computed as before and keeps its bits. Not where every
+    element needs what is communicated, and not where the model gains less than the margin. Run ncclx-overlap behind
+    it, which starts the exchanges and awaits them behind the interior.
+
+    Before: `%face = ncclx.permute %row shift 1 ...; %padded = insert %face, %field; %next = stencil %padded`
+    After: `%face = ncclx.permute %row shift 1 ...; %in = stencil %field; %slab = stencil of %face and rows of %field; %next = insert %in, %slab`
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of the exchanges' time that the cut must gain at least">
+  ];
+}
+
 def PipelineLoops : Pass<"ncclx-pipeline-loops", "::mlir::ModuleOp"> {
   let summary = "Move collectives of a loop to the iteration before, or their awaits to the next";
   let description = [{
     A collective of a loop whose operands depend on loop-invariant values, the induction variable and slices of them
     alone is issued for iteration i+1 in iteration i: the first one in front of the loop, none behind the last. One whose
     result only leaves through a slice of a carried tensor, or a sum with it, is awaited in the iteration behind, and the
-    last one behind the loop. The loop then carries its future. Not where the body hides it already by the model, or the
+    last one behind the loop. The loop then carries its future. A loop whose length is not known runs so behind a test
+    that it runs at all; of scf.while those that count are such loops. Not where the body hides it already by the model, or the
     budget does not allow one more result in flight.
 
     Before: `scf.for %i { %w = ncclx.all_gather %shard(%i) ...; use %w }`
@@ -185,6 +225,28 @@ def PipelineLoops : Pass<"ncclx-pipeline-loops", "::mlir::ModuleOp"> {
            "Bytes in flight between iterations; never exceeded; 0 changes nothing">,
     Option<"margin", "margin", "double", "0.05",
            "Part of a collective's time that its place must gain at least">
+  ];
+}
+
+def BraidLoops : Pass<"ncclx-braid-loops", "::mlir::ModuleOp"> {
+  let summary = "Run the front of one iteration beside the rest of the one before";
+  let description = [{
+    A loop over micro-batches whose forward and backward are chains of kernels and exchanges (DualPipe, 1F1B with expert
+    parallelism): the forward of one runs beside the backward of the other, and each one's exchanges have the other's
+    kernels for partners. Where to cut is found by modulo scheduling in two stages, under the budget; what the front
+    hands on is carried, the first front stands before the loop and the last rest behind it. Results keep every bit. Run
+    ncclx-overlap behind it, which braids the two.
+
+    Before: `scf.for %i { forward(%i); backward(%i) }`
+    After: `forward(0); scf.for %i to n-1 { backward(%i); forward(%i + 1) }; backward(n-1)`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let options = [
+    Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
+    Option<"memoryBudget", "memory-budget", "int64_t", "int64_t(1) << 30",
+           "Bytes beyond the peak of an iteration; never exceeded; 0 changes nothing">,
+    Option<"margin", "margin", "double", "0.05",
+           "Part of the collectives' time that the braid must gain at least">
   ];
 }
 

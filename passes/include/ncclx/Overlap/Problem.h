@@ -40,6 +40,7 @@ struct Op {
   int64_t tiles = 0;     ///< of a GEMM: units of work that an SM does one at a time
   double sms = 0;        ///< of a collective: the SMs it takes from whatever runs beside it
   unsigned queue = 0;    ///< of a collective: those of one queue run one after the other
+  std::optional<unsigned> partOf; ///< of a collective: a later part of that one, by itself awaited
   std::vector<Use> uses; ///< each resource at most once
   std::vector<unsigned> after;  ///< ops that are complete before this one starts
   std::vector<unsigned> fences; ///< ops that stand before this one in every schedule

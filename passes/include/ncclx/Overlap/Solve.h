@@ -48,6 +48,26 @@ Solution solve(const Problem &problem, const Schedule &given, const SolveOptions
 std::optional<Schedule> solveExactly(const Problem &problem, const Schedule &given,
                                      std::optional<int64_t> memoryBudget);
 
+/// What runs again and again, in two stages: the ops in front of `cut` run for the iteration ahead,
+/// beside those behind it. The kernel has those behind the cut first.
+struct SteadyState {
+  unsigned cut = 0;    ///< of the body's ops
+  Problem kernel;      ///< what one iteration runs: the ops [cut, n), then [0, cut)
+  Schedule schedule;   ///< of the kernel
+  double seconds = 0;  ///< from one iteration to the next
+  double before = 0;   ///< the same of the body as a block of its own
+  int64_t carried = 0; ///< bytes that the stages hand on, which are there twice
+  Floor floor;         ///< no two stages are faster, and why
+};
+
+/// Modulo scheduling in two stages. `carried`: an op of one iteration, and one of the next that
+/// needs it. Every place between two ops is tried where the body is small, else a few. Nothing
+/// where no cut is faster than the body as `given` and improved, or the budget allows none.
+std::optional<SteadyState>
+scheduleSteadyState(const Problem &body, const Schedule &given,
+                    const std::vector<std::pair<unsigned, unsigned>> &carried,
+                    const SolveOptions &options);
+
 /// Undoes overlaps that gain less than the margin, worst first. Gives the collectives.
 std::vector<unsigned> refuseUnderMargin(const Problem &problem, Schedule &schedule, double margin);
 

@@ -128,6 +128,23 @@ ncclxrtResult_t ncclxrtCommAbort(ncclxrtComm_t comm, const char *reason) {
       .code();
 }
 
+int32_t ncclxrtCommAllgather(void *joined, const void *mine, size_t bytes, void *all) {
+  auto *comm = static_cast<ncclxrtComm_t>(joined);
+  return withComm(comm, [&] { return comm->gather(mine, bytes, all); });
+}
+
+const char *ncclxrtCommFailure(void *joined) {
+  auto *comm = static_cast<ncclxrtComm_t>(joined);
+  if (!comm || comm->failure() == ncclxrtSuccess)
+    return nullptr;
+  return guarded([&]() -> Status {
+           lastErrorGiven = comm->failureStatus().text();
+           return {};
+         }).ok()
+             ? lastErrorGiven.c_str()
+             : "the job has failed, and memory is short";
+}
+
 ncclxrtResult_t ncclxrtPlanPrepare(ncclxrtComm_t comm, const ncclxrtPlanDesc_t *desc,
                                    ncclxrtPlan_t *plan) {
   if (plan)

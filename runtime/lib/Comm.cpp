@@ -175,6 +175,25 @@ Status Comm::meet(const char *kind, const std::string &what, std::string part,
   return failureStatus();
 }
 
+Status Comm::gather(const void *mine, size_t bytes, void *all) {
+  if (bytes && (!mine || !all))
+    return error(ncclxrtInvalidArgument, "CommAllgather: a pointer is null (rank={})", config.rank);
+  int64_t before = place.phase.exchange(RankState::Meeting);
+  std::vector<std::string> parts;
+  Status s = meet("gather", fmt::format("an all-gather of {} bytes", bytes),
+                  std::string(static_cast<const char *>(mine), bytes), parts);
+  place.phase = before;
+  if (!s.ok())
+    return s;
+  for (int r = 0; r < config.nranks; ++r)
+    if (parts[r].size() != bytes)
+      return error(ncclxrtInvalidUsage, "rank {} brings {} bytes to an all-gather, rank {} {}", r,
+                   parts[r].size(), config.rank, bytes);
+  for (int r = 0; r < config.nranks; ++r)
+    std::copy(parts[r].begin(), parts[r].end(), static_cast<char *>(all) + r * bytes);
+  return {};
+}
+
 Comm::~Comm() {
   // The goodbye goes first: what closes after it is no failure to the others.
   if (plane)

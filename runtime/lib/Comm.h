@@ -43,6 +43,9 @@ public:
   Status meet(const char *kind, const std::string &what, std::string part,
               std::vector<std::string> &parts);
 
+  /// The same of a caller's bytes.
+  Status gather(const void *mine, size_t bytes, void *all);
+
   /// The result of the job's failure, or success. Cheap: every call asks.
   ncclxrtResult_t failure() const {
     return ncclxrtResult_t(failureCode.load(std::memory_order_acquire));

@@ -42,7 +42,7 @@
 // SLOW: warning: harmful overlap: 'all_gather.1' and 'matmul' took {{.*}} us together, apart they take
 // KINETO: warning: lost overlap: 'all_gather.1' {{.*}} behind an op that is not in the contract, 'memset_kernel'
 // NONE: error: ncclx-diagnose needs trace=FILE
-// NOWHERE: error: {{.*}}nowhere: No such file
+// NOWHERE: error: {{.*}}nowhere: cannot be read: No such file
 // CONTRACT: error: no function has a contract
 
 ncclx.grid @g ["tp" = 8]

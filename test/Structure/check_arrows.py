@@ -3,7 +3,7 @@ there is any.
 
   tools -> codegen, passes, dialect, runtime     codegen -> passes, dialect, ncclxrt/abi.h
   passes -> dialect                              dialect -> MLIR
-  runtime -> itself (no LLVM, no MLIR)           Machine and Topology -> no MLIR
+  runtime -> itself (no LLVM, no MLIR)           Machine, Support, Topology -> no MLIR
 """
 import os
 import re
@@ -20,7 +20,7 @@ for room in ("dialect", "passes", "codegen"):
 BELOW = {"dialect": {"dialect"}, "passes": {"dialect", "passes"},
          "codegen": {"dialect", "passes", "codegen"},
          "tools": {"dialect", "passes", "codegen", "tools"}, "runtime": set()}
-PLAIN = ("Machine", "Topology")  # parts of dialect that know no IR
+PLAIN = ("Machine", "Support", "Topology")  # parts of dialect that know no IR
 
 broken = []
 files = 0

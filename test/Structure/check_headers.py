@@ -15,7 +15,7 @@ for room in rooms:
 
 def plain(path):
     return f"{os.sep}runtime{os.sep}" in path or any(
-        f"{os.sep}ncclx{os.sep}{part}{os.sep}" in path for part in ("Machine", "Topology"))
+        f"{os.sep}ncclx{os.sep}{part}{os.sep}" in path for part in ("Machine", "Support", "Topology"))
 
 
 headers = []

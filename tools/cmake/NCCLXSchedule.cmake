@@ -1,14 +1,14 @@
 # ncclx_add_schedule(NAME SRC graph.mlir TOPOLOGY file [FUNCTION name] [TRANSPORT shm|tcp] [CPU name]
 #                    [SIZES name=value ...])
-# ncclx_add_schedule(NAME SRC graph.mlir TOPOLOGY file ARCHS 90 [100 ...]|source [KERNEL auto|blocks]
+# ncclx_add_schedule(NAME SRC graph.mlir TOPOLOGY file ARCHS 90 [100 ...]|source [KERNEL auto|blocks] [GEMM cublaslt|generated]
 #                    [FUNCTION name] [SIZES name=value ...])
 #
 # Compiles a graph ahead of time (ncclx-compile) into the library NAME, whose header NAME.h is the C
 # interface of the schedule. Made again when the graph, the topology or the compiler changes. With
 # ARCHS it runs on GPUs of those compute capabilities, 90 for 9.0; `source` compiles the kernels when
-# a plan is prepared. KERNEL makes it one kernel.
+# a plan is prepared. KERNEL makes it one kernel; GEMM says by whom products of matrices are (default cublaslt).
 function(ncclx_add_schedule name)
-  cmake_parse_arguments(A "" "SRC;TOPOLOGY;FUNCTION;TRANSPORT;CPU;KERNEL" "ARCHS;SIZES" ${ARGN})
+  cmake_parse_arguments(A "" "SRC;TOPOLOGY;FUNCTION;TRANSPORT;CPU;KERNEL;GEMM" "ARCHS;SIZES" ${ARGN})
   if(A_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "ncclx_add_schedule(${name}): unknown arguments ${A_UNPARSED_ARGUMENTS}")
   endif()
@@ -42,14 +42,17 @@ function(ncclx_add_schedule name)
     if(A_KERNEL)
       list(APPEND options "--cuda-kernel=${A_KERNEL}")
     endif()
+    if(A_GEMM)
+      list(APPEND options "--gemm=${A_GEMM}")
+    endif()
     if(NOT A_ARCHS STREQUAL "source")
       _ncclx_find_cuda("${name}" "${archs}")
       list(APPEND options "--cuda-nvrtc=${NCCLX_NVRTC}" "--cuda-headers=${NCCLX_CUDA_HEADERS}"
         "--ptxas=${NCCLX_PTXAS}")
     endif()
     set(runtime NCCLX::ncclxrt_cuda)
-  elseif(A_KERNEL)
-    message(FATAL_ERROR "ncclx_add_schedule(${name}): KERNEL is for GPUs, ARCHS is missing")
+  elseif(A_KERNEL OR A_GEMM)
+    message(FATAL_ERROR "ncclx_add_schedule(${name}): KERNEL and GEMM are for GPUs, ARCHS is missing")
   endif()
   add_custom_command(OUTPUT ${made}
     COMMAND NCCLX::ncclx-compile "${SRC}" ${options} -o "${folder}"

@@ -11,6 +11,7 @@
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
+#include "ncclx/Support/ReadFile.h"
 #include "ncclx/Transforms/Passes.h"
 
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
@@ -37,8 +38,20 @@ static bool communicates(func::FuncOp function) {
       .wasInterrupted();
 }
 
+Compilation::Compilation(MLIRContext &context, SelectionTarget machine)
+    : context(context), target(machine) {
+  if (target.trees)
+    return;
+  trees = std::make_unique<topology::TreePacker>(*target.topology, target.rate);
+  target.trees = trees.get();
+}
+
 LogicalResult Compilation::parse(StringRef path, StringRef wanted) {
-  graphModule = parseSourceFile<ModuleOp>(path, &context);
+  std::string problem;
+  std::optional<std::string> text = readFile(path, problem);
+  if (!text)
+    return emitError(FileLineColLoc::get(&context, path, 0, 0)) << problem;
+  graphModule = parseSourceString<ModuleOp>(*text, &context, path);
   return find(wanted);
 }
 
@@ -95,11 +108,13 @@ SmallVector<HostPlan::Size> Compilation::sizesOf(ArrayRef<int64_t> values) const
 }
 
 std::unique_ptr<Compilation> Compilation::at(ArrayRef<int64_t> values) {
-  auto made = std::make_unique<Compilation>(context, target);
+  SelectionTarget machine = target;
+  machine.trees = nullptr; // it may live longer than this one
+  auto made = std::make_unique<Compilation>(context, machine);
   made->graphModule = graphModule->clone();
   made->functionName = functionName;
   made->numRanks = numRanks;
-  made->oneKernel = oneKernel;
+  made->oneKernel = oneKernel, made->grouped = grouped;
   made->kernelBlocks = kernelBlocks;
   made->sizes = sizesOf(values);
   auto function = made->graphModule->lookupSymbol<func::FuncOp>(functionName);
@@ -251,11 +266,9 @@ LogicalResult Compilation::lower() {
   if (!written) {
     PassManager pm(&context);
     buildBufferizePipeline(pm);
-    ConvertNCCLXToCTranOptions options;
-    options.loadStore = target.loadStore;
-    options.oneKernel = oneKernel;
-    options.blocks = kernelBlocks;
-    pm.addPass(createConvertNCCLXToCTran(options));
+    if (grouped)
+      pm.addPass(createGroupProducts());
+    pm.addPass(createLowering(target, oneKernel, kernelBlocks));
     pm.addPass(createCSEPass());
     pm.addPass(createLoopInvariantCodeMotionPass());
     if (failed(pm.run(*schedule)))

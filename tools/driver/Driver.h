@@ -51,7 +51,8 @@ struct GraphBranch {
 /// A graph on its way to code. Stages are called in order; each reports its errors as diagnostics.
 class Compilation {
 public:
-  Compilation(MLIRContext &context, SelectionTarget target) : context(context), target(target) {}
+  /// Packs trees into the target's topology itself, where the target brings no packer.
+  Compilation(MLIRContext &context, SelectionTarget target);
 
   /// The program is to be one kernel of a GPU of so many blocks, or 0 for as many as suit;
   /// collectives that name no algorithm have one for it.
@@ -59,6 +60,8 @@ public:
     oneKernel = true;
     kernelBlocks = blocks;
   }
+  /// Products of matrices are to be kernels with what prepares and finishes them alone.
+  void groupProducts() { grouped = true; }
   /// Parses the file and finds what is to be compiled: the function or written `ctran.program` that
   /// is named; or the only function with collectives; or, where there is none, the only program.
   LogicalResult parse(StringRef path, StringRef function);
@@ -126,10 +129,11 @@ private:
 
   MLIRContext &context;
   SelectionTarget target;
+  std::unique_ptr<topology::TreePacker> trees;
   OwningOpRef<ModuleOp> graphModule, schedule, host, kernels;
   std::string functionName;
   int64_t numRanks = 0;
-  bool written = false, oneKernel = false;
+  bool written = false, oneKernel = false, grouped = false;
   int64_t kernelBlocks = 0;
   std::vector<GraphCollective> graphCollectives;
   std::vector<GraphBranch> graphBranches;

@@ -170,7 +170,7 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
   if (row.nccl)
     execute.nccl = &call;
   Execution execution;
-  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache};
+  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache, ""};
   if (!execution.runCuda(compilation.plan(), oneKernel ? nullptr : compilation.entry(), program,
                          paths, gpus, execute)) {
     llvm::outs() << "error: " << collectiveNames[cell.collective] << " of " << cell.bytes
@@ -200,7 +200,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
                            const Options &options) {
   CudaDevices gpus;
   std::string why;
-  if (!gpus.find(options.cudaDriver, why) || (!options.against.empty() && !Nccl::available(why))) {
+  if (!gpus.find(options.cudaDriver, /*apart=*/false, why) || (!options.against.empty() && !Nccl::available(why))) {
     llvm::outs() << "error: " << why << "\n";
     return 2;
   }

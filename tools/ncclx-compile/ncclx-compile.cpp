@@ -162,6 +162,8 @@ int main(int argc, char **argv) {
   Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
   if (gpu.kernelBlocks)
     graph.asOneKernel(*gpu.kernelBlocks);
+  else if (cuda && gemmOption == "cublaslt")
+    graph.groupProducts();
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
   std::string error;

@@ -146,19 +146,22 @@ static void describe(llvm::json::OStream &json, const HostPlan &plan, const Cuda
       });
   });
   json.attributeArray("kernels", [&] {
-    auto kernel = [&](StringRef name, int64_t blocks, int64_t threads, int64_t scratch) {
+    auto kernel = [&](StringRef name, int64_t blocks, int64_t threads, int64_t scratch,
+                      StringRef refused) {
       json.object([&] {
         json.attribute("name", name);
         json.attribute("blocks", blocks);
         json.attribute("threads", threads);
         json.attribute("scratch_bytes", scratch);
+        if (!refused.empty())
+          json.attribute("not_cublaslt", refused);
       });
     };
     if (program.whole)
-      kernel(program.whole->entry, program.whole->blocks, program.whole->threads, 0);
+      kernel(program.whole->entry, program.whole->blocks, program.whole->threads, 0, "");
     for (const ComputeKernel &k : program.kernels)
       if (!k.gemm)
-        kernel(k.name, k.blocks, k.threads, k.scratchBytes);
+        kernel(k.name, k.blocks, k.threads, k.scratchBytes, k.refused);
   });
   json.attributeArray("products", [&] {
     for (const ComputeKernel &k : program.kernels)

@@ -3,28 +3,61 @@
 
 #include "ncclx/CTran/Access.h"
 #include "ncclxrt/cuda.h"
+#include "ncclxrt/launch.h"
 
 #include "llvm/Support/xxhash.h"
+
+#include <stdexcept>
+#include <sys/mman.h>
 
 using namespace mlir;
 using namespace mlir::ncclx;
 
-bool CudaDevices::find(const std::string &driver, std::string &error) {
+namespace {
+/// What is found out about them.
+struct Found {
+  int32_t count = 0, architecture = 0;
+  char name[256] = "", error[1000] = "the process that asked the driver died";
+
+  void ask(const std::string &driver) {
+    bool good = ncclxrtCudaDevices(driver.empty() ? nullptr : driver.c_str(), &count, &architecture,
+                                   name, sizeof name) == ncclxrtSuccess;
+    snprintf(error, sizeof error, "%s", good ? "" : ncclxrtCudaLastError(nullptr));
+  }
+};
+} // namespace
+
+static Found askApart(const std::string &driver) {
+  Found found;
+  void *memory =
+      mmap(nullptr, sizeof found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return found;
+  auto *shared = new (memory) Found;
+  try {
+    ncclxrt::launch({}, [&](const ncclxrt::LaunchedRank &) {
+      shared->ask(driver);
+      return 0;
+    });
+  } catch (const std::exception &e) {
+    snprintf(shared->error, sizeof shared->error, "%s", e.what());
+  }
+  found = *shared;
+  munmap(memory, sizeof found);
+  return found;
+}
+
+bool CudaDevices::find(const std::string &driver, bool apart, std::string &error) {
   // Before the driver starts: a module that is loaded late can wait for streams that wait for it,
   // and streams that wait must not share a queue of the hardware with those they wait for.
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-  char text[256];
-  if (ncclxrtCudaDevices(driver.empty() ? nullptr : driver.c_str(), &count, &architecture, text,
-                         sizeof text) != ncclxrtSuccess) {
-    error = ncclxrtCudaLastError(nullptr);
-    return false;
-  }
-  name = text;
-  if (count > 0)
-    return true;
-  error = "this machine has no GPU";
-  return false;
+  Found found;
+  apart ? void(found = askApart(driver)) : found.ask(driver);
+  count = found.count, architecture = found.architecture, name = found.name, error = found.error;
+  if (error.empty() && count < 1)
+    error = "this machine has no GPU";
+  return error.empty();
 }
 
 LogicalResult CudaProgram::lower(Compilation &compilation, int32_t architecture) {
@@ -32,8 +65,14 @@ LogicalResult CudaProgram::lower(Compilation &compilation, int32_t architecture)
     return failure();
   std::vector<std::string> names(compilation.plan().kernels.begin(),
                                  compilation.plan().kernels.end());
-  return success(names.empty() || succeeded(computeToPtx(compilation.kernelModule(), names,
-                                                         architecture, cublasLt, ptx, kernels)));
+  if (names.empty())
+    return success();
+  if (failed(computeToPtx(compilation.kernelModule(), names, architecture, cublasLt, ptx, kernels)))
+    return failure();
+  for (auto [kernel, sms] : llvm::zip(kernels, compilation.plan().kernelSms))
+    if (kernel.gemm)
+      kernel.gemm->sms = sms;
+  return success();
 }
 
 LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) {

@@ -17,8 +17,9 @@ struct CudaPaths {
 struct CudaDevices {
   int32_t count = 0, architecture = 90;
   std::string name;
-  /// False: `error` says why they cannot be asked.
-  bool find(const std::string &driver, std::string &error);
+  /// False: `error` says why they cannot be asked. `apart`: by a process that ends then, so that
+  /// this one does not start the driver.
+  bool find(const std::string &driver, bool apart, std::string &error);
 };
 
 /// Kernels of a program as PTX, and its code that enqueues.

@@ -1,8 +1,8 @@
-//===- CudaRank.cpp - A compiled program run by threads, each with a GPU ------------------===//
+//===- CudaRank.cpp - A compiled program run by ranks, each with a GPU --------------------===//
 #include "CudaProgram.h"
 
 #include "Nccl.h"
-#include "Threads.h"
+#include "Peers.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclxrt/cuda.h"
 
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::ncclx;
 
 namespace {
-/// What the threads of all ranks share.
+/// What all ranks have in common.
 struct World {
   const HostPlan &plan;
   ncclxrtProgram_t entry;
@@ -26,31 +26,17 @@ struct World {
   int32_t gpus;
   bool oneStream;
   int contenders; ///< ours, and NCCL's modes; then, with a graph, the same once more, replayed
-  Hall hall;
-  std::mutex lock;
-  std::vector<ncclxrtCudaComm_t> comms; ///< by rank; null: not yet, or no more
-
-  void joinComm(int32_t rank, ncclxrtCudaComm_t comm) {
-    std::lock_guard<std::mutex> hold(lock);
-    comms[rank] = comm;
-  }
-  void leaveComm(int32_t rank) { joinComm(rank, nullptr); }
-  void abortAll(const char *reason) {
-    std::lock_guard<std::mutex> hold(lock);
-    for (ncclxrtCudaComm_t comm : comms)
-      if (comm)
-        ncclxrtCudaAbort(comm, reason);
-  }
 };
 struct Seat {
-  World &world;
+  Peers &peers;
   int32_t rank;
 };
 
 int32_t allgather(void *context, const void *mine, size_t bytes, void *all) {
   auto *seat = static_cast<Seat *>(context);
-  return seat->world.hall.gather(seat->rank, mine, bytes, all) ? 0 : 1;
+  return seat->peers.gather(seat->rank, mine, bytes, all) ? 0 : 1;
 }
+const char *failureOf(void *context) { return static_cast<Seat *>(context)->peers.failure(); }
 
 const char *orNull(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
@@ -157,18 +143,19 @@ namespace {
 /// One rank; `failed` says why it failed, and is "" when all went well.
 class CudaRank {
 public:
-  CudaRank(World &world, int32_t rank, std::string &failed)
-      : world(world), seat{world, rank}, failed(failed) {}
+  CudaRank(const World &world, Peers &peers, int32_t rank, std::string &failed)
+      : world(world), seat{peers, rank}, failed(failed) {}
   ~CudaRank();
   using Events = std::vector<ncclxrtTraceEvent_t>;
   /// Result `i` goes to resultAt(i), `time` takes run and nanoseconds, `timeline` events and by how
   /// much they may be wrong, `bursts` get seconds of a run, contender by contender.
   void run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
            llvm::function_ref<void(int64_t, int64_t)> time,
-           llvm::function_ref<void(const Events &, int64_t)> timeline, std::vector<double> &bursts);
+           llvm::function_ref<void(const Events &, int64_t)> timeline,
+           MutableArrayRef<double> bursts);
 
 private:
-  World &world;
+  const World &world;
   Seat seat;
   std::string &failed;
   ncclxrtCudaComm_t comm = nullptr;
@@ -184,8 +171,10 @@ private:
     return result == ncclxrtSuccess;
   }
   bool meet() {
-    if (!world.hall.meet())
-      failed = sawOneLeave;
+    if (!seat.peers.meet(seat.rank)) {
+      const char *why = seat.peers.failure();
+      failed = why ? why : sawOneLeave;
+    }
     return failed.empty();
   }
   bool prepare();
@@ -203,17 +192,15 @@ private:
 } // namespace
 
 CudaRank::~CudaRank() {
-  if (!failed.empty()) {
-    world.hall.leave();
-    world.abortAll(sawOneLeave); // or the others wait for this rank until their own deadlines
-  }
+  if (!failed.empty())
+    seat.peers.leave(seat.rank, failed); // or the others wait for this rank until their deadlines
   // Memory is given back when nobody's streams wait any more.
   if (prepared)
     good(ncclxrtCudaPlanWait(prepared));
   if (stream)
     good(ncclxrtCudaSynchronize(comm, stream));
-  world.leaveComm(seat.rank);
-  world.hall.part();
+  seat.peers.waitsWith(seat.rank, nullptr);
+  seat.peers.part(seat.rank);
   for (ncclxrtCudaGraph_t graph : graphs)
     ncclxrtCudaGraphDestroy(graph);
   ncclxrtCudaPlanDestroy(prepared);
@@ -228,11 +215,12 @@ bool CudaRank::prepare() {
   config.device = seat.rank % world.gpus;
   config.timeout_ms = world.options.timeoutMs;
   config.allgather = allgather;
+  config.failure = failureOf;
   config.context = &seat;
   config.driver = world.cuda.driver.empty() ? nullptr : world.cuda.driver.c_str();
   if (!good(ncclxrtCudaInit(&config, &comm)))
     return false;
-  world.joinComm(seat.rank, comm);
+  seat.peers.waitsWith(seat.rank, comm);
   ncclxrtResult_t made;
   if (world.program.whole) {
     KernelDescription kernel(world);
@@ -355,7 +343,8 @@ bool CudaRank::launch(int contender, int64_t times) {
   return failed.empty();
 }
 
-/// Where blocks share every op, an op begins with the first of them and ends with the last.
+/// Where blocks share every op, an op begins with the first of them and ends with the last; the
+/// next one of a row begins no earlier.
 bool CudaRank::timelineOf(bool captured, Events &events, int64_t &errorNs) {
   const ncclxrtTraceEvent_t *told = nullptr;
   size_t count = 0;
@@ -375,13 +364,19 @@ bool CudaRank::timelineOf(bool captured, Events &events, int64_t &errorNs) {
       events.back().op = kernel->order[event.op];
     }
   }
+  // Warps and blocks do not wait for each other between ops; a row shows one op at a time.
+  std::vector<int64_t> ended(world.plan.lanes.size());
+  for (ncclxrtTraceEvent_t &event : events) {
+    event.start_ns = std::max(event.start_ns, ended[size_t(event.lane)]);
+    event.end_ns = ended[size_t(event.lane)] = std::max(event.start_ns, event.end_ns);
+  }
   return true;
 }
 
 void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> resultAt,
                    llvm::function_ref<void(int64_t, int64_t)> time,
                    llvm::function_ref<void(const Events &, int64_t)> timeline,
-                   std::vector<double> &bursts) {
+                   MutableArrayRef<double> bursts) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -416,7 +411,7 @@ void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> 
   if (world.options.nccl) {
     failed = nccl.join(seat.rank, int32_t(world.plan.ranks), *world.options.nccl,
                        [&](const void *mine, size_t bytes, void *all) {
-                         return world.hall.gather(seat.rank, mine, bytes, all);
+                         return seat.peers.gather(seat.rank, mine, bytes, all);
                        });
     for (int mode = 0; mode < Nccl::modes; ++mode) {
       auto once = [&] {
@@ -447,11 +442,11 @@ void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> 
 }
 
 /// The median over rounds of contender `of`, each round's time being that of its slowest rank.
-static double medianOf(const std::vector<std::vector<double>> &bursts, int of, int contenders) {
+static double medianOf(ArrayRef<ArrayRef<double>> bursts, int of, int contenders) {
   std::vector<double> rounds;
   for (size_t turn = of; turn < bursts.front().size(); turn += contenders) {
     double slowest = 0;
-    for (const std::vector<double> &rank : bursts)
+    for (ArrayRef<double> rank : bursts)
       slowest = std::max(slowest, rank[turn]);
     rounds.push_back(slowest);
   }
@@ -459,55 +454,66 @@ static double medianOf(const std::vector<std::vector<double>> &bursts, int of, i
   return rounds[rounds.size() / 2];
 }
 
+/// Who only saw that another left says less than that one.
+static std::string firstCause(ArrayRef<std::string> outcomes) {
+  auto saw = [](StringRef outcome, size_t rank) {
+    return outcome == sawOneLeave || outcome.starts_with("the exchange of") ||
+           outcome.starts_with(("rank " + llvm::Twine(rank) + " ended: ").str());
+  };
+  for (bool own : {true, false})
+    for (auto [rank, outcome] : llvm::enumerate(outcomes))
+      if (!outcome.empty() && !(own && saw(outcome, rank)))
+        return "rank " + std::to_string(rank) + ": " + outcome;
+  return "";
+}
+
+void Execution::runThreads(int64_t ranks, RankBody body, std::vector<std::string> &outcomes) {
+  ThreadPeers peers{int32_t(ranks)};
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] { outcomes[rank] = body(peers, rank); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
 bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const CudaProgram &program,
                         const CudaPaths &cuda, const CudaDevices &devices,
                         const ExecuteOptions &given) {
   ExecuteOptions options = given;
-  if (!share(plan, options))
+  int contenders = (options.nccl ? 1 + Nccl::modes : 1) * (options.graphRuns ? 2 : 1);
+  if (!share(plan, options, size_t(options.rounds) * contenders))
     return false;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
   int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
-  World world{plan,
-              entry,
-              program,
-              cuda,
-              options,
-              int32_t(gpus),
-              streams > ncclxrtCudaQueues,
-              (options.nccl ? 1 + Nccl::modes : 1) * (options.graphRuns ? 2 : 1),
-              Hall(int32_t(plan.ranks)),
-              {},
-              std::vector<ncclxrtCudaComm_t>(plan.ranks)};
+  World world{plan,      entry, program, cuda, options, int32_t(gpus), streams > ncclxrtCudaQueues,
+              contenders};
   SmallVector<size_t> results = resultWindows(plan);
   std::vector<std::string> outcomes(plan.ranks);
-  std::vector<std::vector<double>> bursts(plan.ranks,
-                                          std::vector<double>(options.rounds * world.contenders));
-  std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < plan.ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      CudaRank(world, rank, outcomes[rank])
-          .run(
-              results, [&](size_t result) { return resultOf(rank, result); },
-              [&](int64_t run, int64_t ns) { setTime(rank, run, ns); },
-              [&](const CudaRank::Events &events, int64_t errorNs) {
-                setEvents(rank, events.data(), events.size(), errorNs);
-              },
-              bursts[rank]);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  // Who only saw that another left says less than that one.
-  for (bool own : {true, false})
-    for (auto [rank, outcome] : llvm::enumerate(outcomes))
-      if (error.empty() && !outcome.empty() &&
-          !(own && (outcome == sawOneLeave || StringRef(outcome).starts_with("the exchange of"))))
-        error = "rank " + std::to_string(rank) + ": " + outcome;
+  auto body = [&](Peers &peers, int32_t rank) {
+    std::string failed;
+    CudaRank(world, peers, rank, failed)
+        .run(
+            results, [&](size_t result) { return resultOf(rank, result); },
+            [&](int64_t run, int64_t ns) { setTime(rank, run, ns); },
+            [&](const CudaRank::Events &events, int64_t errorNs) {
+              setEvents(rank, events.data(), events.size(), errorNs);
+            },
+            burstsOf(rank));
+    return failed;
+  };
+  options.processes ? runProcesses(plan, options, body, outcomes)
+                    : runThreads(plan.ranks, body, outcomes);
+  if (std::string cause = firstCause(outcomes); !cause.empty())
+    error = cause;
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
   if (options.timeline)
     takeEvents(plan.ranks);
-  for (int c = 0; options.burst && c < world.contenders; ++c)
-    burstSeconds.push_back(medianOf(bursts, c, world.contenders));
+  std::vector<ArrayRef<double>> bursts;
+  for (int64_t rank = 0; rank < plan.ranks; ++rank)
+    bursts.push_back(burstsOf(rank));
+  for (int c = 0; options.burst && c < contenders; ++c)
+    burstSeconds.push_back(medianOf(bursts, c, contenders));
   return true;
 }

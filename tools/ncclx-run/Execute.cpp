@@ -1,6 +1,8 @@
 //===- Execute.cpp - Running a compiled program on processes of this machine ----------------===//
 #include "Execute.h"
 
+#include "Peers.h"
+
 #include "ncclx/Reference/Data.h"
 #include "ncclxrt/launch.h"
 
@@ -10,13 +12,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <sys/mman.h>
 
 using namespace mlir;
 using namespace mlir::ncclx;
 
-/// The head of a rank's part of the shared memory; run times, events and outputs follow.
+/// The head of a rank's part of the shared memory; events, times of bursts and outputs follow.
 struct Execution::Shared {
   char message[2000];
   int64_t runs;
@@ -65,6 +68,11 @@ void Execution::setEvents(int64_t rank, const ncclxrtTraceEvent_t *first, size_t
   shared.events = int64_t(std::min(count, traceCapacity));
   shared.clockErrorNs = errorNs;
   memcpy(&shared + 1, first, shared.events * sizeof(ncclxrtTraceEvent_t));
+}
+
+MutableArrayRef<double> Execution::burstsOf(int64_t rank) const {
+  auto *events = reinterpret_cast<ncclxrtTraceEvent_t *>(rankMemory(rank) + 1);
+  return {reinterpret_cast<double *>(events + traceCapacity), burstCount};
 }
 
 void Execution::takeEvents(int64_t ranks) {
@@ -142,10 +150,12 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   return 0;
 }
 
-bool Execution::share(const HostPlan &plan, ExecuteOptions &options) {
+bool Execution::share(const HostPlan &plan, ExecuteOptions &options, size_t bursts) {
   options.repeat = std::clamp<int64_t>(options.repeat, 1, kMaxRuns - 1);
   traceCapacity = size_t(1) << 16;
-  size_t bytes = sizeof(Shared) + traceCapacity * sizeof(ncclxrtTraceEvent_t);
+  burstCount = bursts;
+  size_t bytes =
+      sizeof(Shared) + traceCapacity * sizeof(ncclxrtTraceEvent_t) + bursts * sizeof(double);
   outputOffsets.clear();
   for (size_t w : resultWindows(plan)) {
     bytes = llvm::alignTo(bytes, 64);
@@ -164,38 +174,71 @@ bool Execution::share(const HostPlan &plan, ExecuteOptions &options) {
   return true;
 }
 
-bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &given) {
-  ExecuteOptions options = given;
-  if (!share(plan, options))
-    return false;
+/// A process a rank. False: `error` says why they cannot be started.
+static bool start(const HostPlan &plan, const ExecuteOptions &options,
+                  const std::function<int(const ncclxrt::LaunchedRank &)> &body,
+                  std::vector<ncclxrt::RankExit> &exits, std::string &error) {
   ncclxrt::LaunchOptions launch;
   launch.nranks = plan.ranks;
   launch.transport = options.transport;
   launch.job = plan.name;
   launch.timeoutMs = options.timeoutMs;
-  std::vector<ncclxrt::RankExit> exits;
   try {
-    exits = ncclxrt::launch(launch, [&](const ncclxrt::LaunchedRank &rank) {
-      return runRank(plan, program, options, &rank);
-    });
+    exits = ncclxrt::launch(launch, body);
   } catch (const std::exception &e) {
     error = llvm::formatv("cannot start the ranks: {0}", e.what());
     return false;
   }
-  for (auto [rank, exit] : llvm::enumerate(exits)) {
-    if (exit.ok())
-      continue;
-    if (error.empty())
+  for (auto [rank, exit] : llvm::enumerate(exits))
+    if (!exit.ok() && error.empty())
       error = llvm::formatv("rank {0} {1}", rank, exit.str());
-    // A rank that died says nothing; those that saw it do.
-    if (rankMemory(rank)->message[0]) {
+  return true;
+}
+
+bool Execution::run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &given) {
+  ExecuteOptions options = given;
+  if (!share(plan, options))
+    return false;
+  std::vector<ncclxrt::RankExit> exits;
+  auto body = [&](const ncclxrt::LaunchedRank &rank) {
+    return runRank(plan, program, options, &rank);
+  };
+  if (!start(plan, options, body, exits, error))
+    return false;
+  // A rank that died says nothing; those that saw it do.
+  for (auto [rank, exit] : llvm::enumerate(exits))
+    if (!exit.ok() && rankMemory(rank)->message[0]) {
       error = llvm::formatv("rank {0}: {1}", rank, rankMemory(rank)->message);
       break;
     }
-  }
   if (!error.empty())
     return false;
   takeTimes(plan.ranks, options.repeat);
   takeEvents(plan.ranks);
   return true;
+}
+
+void Execution::runProcesses(const HostPlan &plan, const ExecuteOptions &options, RankBody body,
+                             std::vector<std::string> &outcomes) {
+  auto rankBody = [&](const ncclxrt::LaunchedRank &rank) {
+    ncclxrtCommConfig_t config = rank.config();
+    ncclxrtComm_t job = nullptr;
+    std::string failed;
+    auto good = [&](ncclxrtResult_t result) {
+      if (result != ncclxrtSuccess && failed.empty())
+        failed = ncclxrtGetLastError(nullptr);
+      return result == ncclxrtSuccess;
+    };
+    if (good(ncclxrtCommInit(&config, &job))) {
+      ProcessPeers peers(job);
+      failed = body(peers, rank.rank);
+    }
+    good(ncclxrtCommDestroy(job));
+    snprintf(rankMemory(rank.rank)->message, sizeof(Shared::message), "%s", failed.c_str());
+    return failed.empty() ? 0 : 1;
+  };
+  std::vector<ncclxrt::RankExit> exits;
+  if (start(plan, options, rankBody, exits, error))
+    for (auto [rank, outcome] : llvm::enumerate(outcomes))
+      outcome = rankMemory(int64_t(rank))->message;
 }

@@ -23,7 +23,8 @@ struct ExecuteOptions {
   int64_t graphRuns = 0, replays = 1;
   /// On GPUs: what NCCL does between those rounds, by turns; null: nothing.
   const NcclCall *nccl = nullptr;
-  bool timeline = false; ///< on GPUs: of the last run, with --graph of the last one replayed
+  bool processes = false; ///< on GPUs: ranks are processes, not threads of this one
+  bool timeline = false;  ///< on GPUs: of the last run, with --graph of the last one replayed
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
@@ -36,6 +37,7 @@ struct ExecuteOptions {
   }
 };
 
+class Peers;
 struct CudaDevices;
 struct CudaPaths;
 struct CudaProgram;
@@ -52,7 +54,8 @@ public:
   /// failed, in which op, and why.
   bool run(const HostPlan &plan, ncclxrtProgram_t program, const ExecuteOptions &options);
 
-  /// The same on GPUs, ranks being threads of this process and rank r on GPU r modulo their number.
+  /// The same on GPUs, rank r on GPU r modulo their number. For processes nothing in this one may
+  /// have started the driver, which no child could then use.
   bool runCuda(const HostPlan &plan, ncclxrtProgram_t program, const CudaProgram &kernels,
                const CudaPaths &cuda, const CudaDevices &devices, const ExecuteOptions &options);
 
@@ -74,13 +77,20 @@ private:
   struct Shared;
   Shared *rankMemory(int64_t rank) const;
   void *memory = nullptr;
-  size_t bytesPerRank = 0, totalBytes = 0, traceCapacity = 0;
+  size_t bytesPerRank = 0, totalBytes = 0, traceCapacity = 0, burstCount = 0;
   std::vector<size_t> outputOffsets; ///< by output position, from the start of a rank's memory
 
   /// Positions in plan.windows of what holds results: outputs, then buffers changed in place.
   static SmallVector<size_t> resultWindows(const HostPlan &plan);
   /// Memory for what every rank leaves, shared with processes that are started later.
-  bool share(const HostPlan &plan, ExecuteOptions &options);
+  bool share(const HostPlan &plan, ExecuteOptions &options, size_t bursts = 0);
+  MutableArrayRef<double> burstsOf(int64_t rank) const;
+  /// What a rank does on a GPU; gives why it failed, or "".
+  using RankBody = llvm::function_ref<std::string(Peers &, int32_t)>;
+  void runThreads(int64_t ranks, RankBody body, std::vector<std::string> &outcomes);
+  /// Sets `error` where a rank died that says nothing.
+  void runProcesses(const HostPlan &plan, const ExecuteOptions &options, RankBody body,
+                    std::vector<std::string> &outcomes);
   char *resultOf(int64_t rank, int64_t index) const;
   void setTime(int64_t rank, int64_t run, int64_t nanoseconds) const;
   void takeTimes(int64_t ranks, int64_t repeat);

@@ -89,6 +89,10 @@ cl::opt<std::string> inputsOption("inputs", cl::init("random"), cl::value_desc("
                                            "2, of which no order changes a sum, so that every bit "
                                            "is compared (default random)"),
                                   cl::cat(category));
+cl::opt<bool> processes("processes",
+                        cl::desc("On GPUs: ranks are processes that open each other's memory, not "
+                                 "threads of this one"),
+                        cl::cat(category));
 cl::opt<std::string> emitPtx("emit-ptx", cl::value_desc("FILE"),
                              cl::desc("Write the graph's computation as PTX (--backend=cuda)"),
                              cl::cat(category));
@@ -338,7 +342,7 @@ std::string whatHolds(const Report &report, bool cuda) {
     return "proved; not run (--compile-only)";
   std::string ranks = std::to_string(report.ranks);
   return "proved, run " +
-         (cuda ? "by " + ranks + " ranks on " + report.machine
+         (cuda ? "by " + ranks + (processes ? " processes on " : " ranks on ") + report.machine
                : "on " + ranks + " processes over " + transport) +
          (report.hasTolerance() ? ", every output within its products' rounding of the reference"
                                 : ", every output equal to the reference");
@@ -412,7 +416,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   CudaDevices gpus;
   if (cuda) {
     report.transport = "cuda";
-    if (!noRun && !gpus.find(cudaDriver, error))
+    if (!noRun && !gpus.find(cudaDriver, processes, error))
       return finish(report, RunFailed, error);
     gpuProgram.cublasLt = gemmOption == "cublaslt";
     if (carrier == "cpp") {
@@ -510,6 +514,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   options.burst = std::max<int64_t>(0, burst);
   options.graphRuns = graphRuns;
   options.replays = replays;
+  options.processes = processes;
   options.timeline = cuda && !traceFile.empty();
   options.seed = seed;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -597,6 +602,9 @@ int main(int argc, char **argv) {
   if (cuda && transport != "shm")
     return finish(report, BadUsage,
                   "--backend=cuda takes no --transport: GPUs reach each other by load and store");
+  if (processes && !cuda)
+    return finish(report, BadUsage,
+                  "--processes is for --backend=cuda: ranks on hosts always are processes");
   if (cuda && burst > 0 && !traceFile.empty())
     return finish(report, BadUsage,
                   "--burst takes no --trace: the marks of a timeline would be timed, too");
@@ -648,6 +656,8 @@ int main(int argc, char **argv) {
   Compilation compilation(context, target);
   if (oneKernel)
     compilation.asOneKernel(kernelBlocks);
+  if (gemmOption == "cublaslt")
+    compilation.groupProducts();
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
   report.function = compilation.function().str();

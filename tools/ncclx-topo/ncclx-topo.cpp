@@ -1,5 +1,6 @@
 //===- ncclx-topo.cpp - Look at topologies --------------------------------===//
 #include "Print.h"
+#include "ncclx/Support/ReadFile.h"
 #include "ncclx/Topology/IO.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -140,7 +141,7 @@ int runShow(const Topology &topo, llvm::StringRef format, const Diagnostics &fin
   if (graphs.empty())
     return ok;
   std::string problem;
-  std::optional<std::string> text = readBytes(graphs, problem);
+  std::optional<std::string> text = mlir::ncclx::readFile(graphs, problem);
   if (!text) {
     llvm::errs() << graphs << ": error: " << problem << "\n";
     return refused;
@@ -162,7 +163,7 @@ std::string shown(llvm::StringRef text) {
 /// Reads n x n whole numbers; an error message, or "".
 std::string readCounts(size_t members, std::vector<uint64_t> &counts) {
   std::string problem;
-  std::optional<std::string> text = readBytes(countsFile, problem);
+  std::optional<std::string> text = mlir::ncclx::readFile(countsFile, problem);
   if (!text)
     return countsFile + ": " + problem;
   llvm::SmallVector<llvm::StringRef> lines;

@@ -11,6 +11,7 @@
 #include "ncclx/Import/Hlo.h"
 #include "ncclx/Import/Msccl.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Support/ReadFile.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,9 +21,14 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/ToolUtilities.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 
@@ -45,6 +51,25 @@ static FailureOr<ctran::ProgramOp> onlyProgram(Operation *op, llvm::StringRef wh
     return programs.front();
   return op->emitError("a file holds one program to be written as ")
          << what << ", found " << programs.size();
+}
+
+using Importer = std::function<OwningOpRef<Operation *>(llvm::SourceMgr &, MLIRContext *)>;
+
+/// As TranslateToMLIRRegistration, which verifies twice what it prints.
+static void registerImport(llvm::StringRef name, llvm::StringRef description,
+                           const Importer &import, void (*addDialects)(DialectRegistry &)) {
+  TranslateRegistration(name, description,
+                        [=](const std::shared_ptr<llvm::SourceMgr> &sources,
+                            llvm::raw_ostream &output, MLIRContext *context) -> LogicalResult {
+                          DialectRegistry registry;
+                          addDialects(registry);
+                          context->appendDialectRegistry(registry);
+                          OwningOpRef<Operation *> op = import(*sources, context);
+                          if (!op || failed(verify(*op)))
+                            return failure();
+                          op->print(output, OpPrintingFlags().assumeVerified());
+                          return success();
+                        });
 }
 
 int main(int argc, char **argv) {
@@ -80,7 +105,7 @@ int main(int argc, char **argv) {
       "fifo-slots", llvm::cl::init(ncclx::MscclOptions().fifoSlots), llvm::cl::value_desc("N"),
       llvm::cl::desc("--import-msccl-xml: places of each FIFO (default 8)"));
   using Import = decltype(&ncclx::importMscclXml);
-  auto importBy = [&](Import read) {
+  auto importBy = [&](Import read) -> Importer {
     return [&, read](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
       const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
       if (chunkElements < 1 || fifoSlots < 1) {
@@ -93,22 +118,20 @@ int main(int argc, char **argv) {
       return read(file->getBuffer(), file->getBufferIdentifier(), context, options);
     };
   };
-  TranslateToMLIRRegistration importMscclXml(
-      "import-msccl-xml", "Read an MSCCL XML file as a ctran program",
-      importBy(ncclx::importMscclXml), ncclx::registerImportDialects);
-  TranslateToMLIRRegistration importMscclppJson(
-      "import-mscclpp-json", "Read an MSCCL++ execution plan as a ctran program",
-      importBy(ncclx::importMscclppJson), ncclx::registerImportDialects);
-  TranslateToMLIRRegistration importHlo(
+  registerImport("import-msccl-xml", "Read an MSCCL XML file as a ctran program",
+                 importBy(ncclx::importMscclXml), ncclx::registerImportDialects);
+  registerImport("import-mscclpp-json", "Read an MSCCL++ execution plan as a ctran program",
+                 importBy(ncclx::importMscclppJson), ncclx::registerImportDialects);
+  registerImport(
       "import-hlo", "Read XLA's HLO text as a graph",
-      [](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+      [](llvm::SourceMgr &sources, MLIRContext *context) {
         const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
         return ncclx::importHlo(file->getBuffer(), file->getBufferIdentifier(), context);
       },
       ncclx::registerHloImportDialects);
-  TranslateToMLIRRegistration importStableHlo(
+  registerImport(
       "import-stablehlo", "Read StableHLO in generic form as a graph",
-      [](llvm::SourceMgr &sources, MLIRContext *context) -> OwningOpRef<Operation *> {
+      [](llvm::SourceMgr &sources, MLIRContext *context) {
         const llvm::MemoryBuffer *file = sources.getMemoryBuffer(sources.getMainFileID());
         return ncclx::importStableHlo(file->getBuffer(), file->getBufferIdentifier(), context);
       },
@@ -119,6 +142,43 @@ int main(int argc, char **argv) {
                                   "has been imported by\n"
                                   "  ncclx-opt --ctran-verify; with fewer FIFO places by "
                                   "--ctran-verify=\"fifo-slots=1\".\n");
-  return failed(
-      mlirTranslateMain(argc, argv, "ncclx-translate: read or write a graph in another format\n"));
+  // MLIR's own main would read files without end.
+  static llvm::cl::opt<std::string> input(llvm::cl::Positional, llvm::cl::desc("INPUT"),
+                                          llvm::cl::init("-"));
+  static llvm::cl::opt<std::string> output("o", llvm::cl::desc("Where to write (default: -)"),
+                                           llvm::cl::value_desc("FILE"), llvm::cl::init("-"));
+  static llvm::cl::opt<bool> split("split-input-file",
+                                   llvm::cl::desc("Translate what stands between lines of "
+                                                  "\"// -----\" one by one"));
+  static llvm::cl::opt<const Translation *, false, TranslationParser> translation(
+      "", llvm::cl::desc("Translation to perform"), llvm::cl::Required);
+  llvm::InitLLVM guard(argc, argv);
+  registerAsmPrinterCLOptions();
+  registerMLIRContextCLOptions();
+  llvm::cl::ParseCommandLineOptions(argc, argv,
+                                    "ncclx-translate: read or write a graph in another format\n");
+  std::string problem;
+  std::optional<std::string> text = ncclx::readFile(input, problem);
+  if (!text) {
+    llvm::errs() << input << ": error: " << problem << "\n";
+    return 1;
+  }
+  auto file = openOutputFile(output, &problem);
+  if (!file) {
+    llvm::errs() << problem << "\n";
+    return 1;
+  }
+  auto translateOne = [&](std::unique_ptr<llvm::MemoryBuffer> buffer,
+                          llvm::raw_ostream &os) -> LogicalResult {
+    auto sources = std::make_shared<llvm::SourceMgr>();
+    sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+    MLIRContext context;
+    SourceMgrDiagnosticHandler handler(*sources, &context);
+    return (*translation)(sources, os, &context);
+  };
+  if (failed(splitAndProcessBuffer(
+          llvm::MemoryBuffer::getMemBuffer(*text, input == "-" ? "<stdin>" : input.c_str()),
+          translateOne, file->os(), split ? kDefaultSplitMarker : "")))
+    return 1;
+  file->keep();
 }

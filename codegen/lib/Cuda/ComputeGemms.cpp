@@ -321,8 +321,6 @@ std::optional<CudaGemm> Finder::describe(const Content &content) {
       return std::nullopt;
     }
   }
-  if (auto sms = linalg::LinalgOp(product.op)->getAttrOfType<IntegerAttr>(kSmsAttrName))
-    gemm.sms = sms.getInt();
   return gemm;
 }
 

@@ -115,12 +115,11 @@ static bool takeGemm(func::FuncOp function, ComputeKernel &kernel) {
   function.walk([&](linalg::LinalgOp op) { multiplies |= isProduct(op); });
   if (!multiplies)
     return false;
-  std::string why;
-  kernel.gemm = findGemm(function, why);
+  kernel.gemm = findGemm(function, kernel.refused);
   auto as = [](StringRef name) { return remark::RemarkOpts::name(name).category("ncclx-gemm"); };
   if (!kernel.gemm) {
     remark::missed(function.getLoc(), as("Generated"))
-        << remark::add("a product is a generated kernel: {0}", why);
+        << remark::add("a product is a generated kernel: {0}", kernel.refused);
     return false;
   }
   kernel.scratchBytes = kGemmWorkspace;

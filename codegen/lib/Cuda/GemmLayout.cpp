@@ -130,8 +130,18 @@ std::string mlir::ncclx::layOutGemm(linalg::LinalgOp op, const GemmPlace &a, con
     setSizes(total(m), total(n), total(k), total(batch));
     return "";
   }
+  for (SmallVectorImpl<Dim> *dims : {&m, &n, &k, &batch})
+    merge(*dims);
+  // Rows or columns that lie apart are a batch, in which the other factor is the same.
+  for (auto [dims, other] : {std::pair(&m, 1), std::pair(&n, 0)})
+    if (dims->size() == 2 && batch.empty()) {
+      bool first = *dims->front().strides[3] > *dims->back().strides[3];
+      Dim apart = first ? dims->front() : dims->back();
+      dims->erase(first ? dims->begin() : dims->begin() + 1);
+      apart.strides[other] = 0;
+      batch.push_back(apart);
+    }
   auto one = [&](SmallVectorImpl<Dim> &dims, Dim &only) {
-    merge(dims);
     only = dims.empty() ? Dim{1, {}} : dims.front();
     return dims.size() <= 1;
   };

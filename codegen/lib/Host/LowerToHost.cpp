@@ -258,8 +258,10 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
 }
 
 LogicalResult Lowering::lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane) {
-  if (!llvm::is_contained(plan.kernels, op.getCallee()))
+  if (!llvm::is_contained(plan.kernels, op.getCallee())) {
     plan.kernels.push_back(op.getCallee().str());
+    plan.kernelSms.push_back(op.getSms());
+  }
   SmallVector<Value> addresses;
   for (Value window : op.getArgs()) {
     auto declared = window.getDefiningOp<ctran::WindowOp>();
@@ -409,6 +411,7 @@ std::pair<Value, Value> Lowering::choose(func::FuncOp function, Value before, fu
   plan.ops.push_back({chooser.getSymName().str(), "", ""});
   plan.lanes.push_back({"compute0", ctran::LaneKind::Compute, 0});
   plan.kernels.push_back(chooser.getSymName().str());
+  plan.kernelSms.push_back(0);
   SmallVector<Value> addresses;
   for (size_t window : windows)
     addresses.push_back(e.call("ncclxrt_address", {e.exec, e.constant(window)}, b.getI64Type()));

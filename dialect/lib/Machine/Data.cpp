@@ -49,7 +49,8 @@ private:
   };
   struct Slot {
     int64_t count = 0, raised = 0;
-    std::vector<int64_t> early; ///< arrived out of order
+    std::vector<int64_t> early;   ///< arrived out of order
+    std::vector<Lanes *> waiting; ///< for more than `count`
   };
   /// Bytes on their way into a window.
   struct Store {
@@ -67,7 +68,13 @@ private:
     result.message = std::move(text);
   }
   bool load();
-  bool enabled(const Lanes &lanes);
+  /// Once the head of a lane may begin, it may until it does: it becomes ready, or waits for the
+  /// first thing found that it still needs.
+  void consider(Lanes &lanes);
+  void wake(std::vector<Lanes *> waiting) {
+    for (Lanes *lane : waiting)
+      consider(*lane);
+  }
   void begin(Lanes &lanes);
   void later(Action go) { pending.push_back(std::move(go)); }
   void issue(const std::shared_ptr<Waiting> &w, uint32_t rank, Lanes &lane);
@@ -86,7 +93,14 @@ private:
   /// The values that an op writes, one blob per write.
   std::vector<Blob> evaluate(const Op &op, uint32_t rank, int64_t run);
   void caller(const Op &op, uint32_t rank, int64_t run);
-  void finish(const Op &op) { op.token->state = over; }
+  void finish(const Op &op) {
+    op.token->state = over;
+    if (auto it = waiting.find(op.token.get()); it != waiting.end()) {
+      std::vector<Lanes *> lanes = std::move(it->second);
+      waiting.erase(it);
+      wake(std::move(lanes));
+    }
+  }
 
   const Schedule &schedule;
   const DataOptions &options;
@@ -95,6 +109,8 @@ private:
   std::mt19937_64 random;
   DataResult result;
   std::vector<std::unique_ptr<Lanes>> lanes;
+  std::vector<Lanes *> ready;
+  llvm::DenseMap<const Token *, std::vector<Lanes *>> waiting;
   std::vector<Action> pending;
   std::vector<std::vector<Store>> landed; ///< by rank: arrived, not yet visible
   std::map<std::tuple<uint32_t, unsigned, int64_t>, Slot> slots;
@@ -182,6 +198,7 @@ void Executor::arrive(const SlotRef &ref, uint32_t rank, int64_t run,
         ++s.count;
       }
     }
+    wake(std::exchange(s.waiting, {}));
   }
 }
 
@@ -380,30 +397,29 @@ void Executor::caller(const Op &op, uint32_t rank, int64_t run) {
   }
 }
 
-bool Executor::enabled(const Lanes &l) {
+void Executor::consider(Lanes &l) {
   if (l.busy || l.queue.empty())
-    return false;
+    return;
   const Waiting &w = l.queue.front();
   for (const TokenRef &token : w.op.after)
     if (!token->state)
-      return false;
+      return waiting[token.get()].push_back(&l);
   if (w.op.kind != OpKind::Wait)
-    return true;
+    return ready.push_back(&l);
   SlotRange range;
-  if (frame.resolve(*w.op.slot, l.rank, range) != Resolve::Ok) {
-    stop(DataResult::Outcome::Invalid, frame.why);
-    return false;
-  }
+  if (frame.resolve(*w.op.slot, l.rank, range) != Resolve::Ok)
+    return stop(DataResult::Outcome::Invalid, frame.why);
   const Slots &decl = schedule.slots[range.slots];
   for (int64_t i = 0; i < range.count; ++i) {
     int64_t k =
         decl.perRun >= 0
             ? decl.perRun
             : scanned.signals[range.slots].lookup(Scan::slotKey(range.owner, range.begin + i));
-    if (slot(range, i, w.run).count < k * (w.run / decl.generations) + decl.awaited(w.op.k))
-      return false;
+    Slot &s = slot(range, i, w.run);
+    if (s.count < k * (w.run / decl.generations) + decl.awaited(w.op.k))
+      return s.waiting.push_back(&l);
   }
-  return true;
+  ready.push_back(&l);
 }
 
 /// An issue lane: posted now, read and done later, landed and seen later still.
@@ -467,6 +483,7 @@ void Executor::begin(Lanes &l) {
     if (isIssueLane(l.lane.kind)) {
       l.queue.pop_front();
       issue(w, rank, l);
+      consider(l);
       return;
     }
     l.busy = true;
@@ -481,6 +498,7 @@ void Executor::begin(Lanes &l) {
         finish(w->op);
         lane->queue.pop_front();
         lane->busy = false;
+        consider(*lane);
       });
     });
     return;
@@ -488,6 +506,7 @@ void Executor::begin(Lanes &l) {
   }
   finish(head.op);
   l.queue.pop_front();
+  consider(l);
 }
 
 DataResult Executor::run() {
@@ -505,17 +524,14 @@ DataResult Executor::run() {
   landed.resize(frame.numRanks());
   if (!load())
     return result;
-  std::vector<Lanes *> ready;
   std::vector<uint32_t> hidden;
   auto pick = [&](size_t n) -> size_t {
     return std::uniform_int_distribution<size_t>(0, n - 1)(random);
   };
+  for (auto &l : lanes)
+    consider(*l);
   while (result) {
-    ready.clear();
     hidden.clear();
-    for (auto &l : lanes)
-      if (enabled(*l))
-        ready.push_back(l.get());
     for (uint32_t rank = 0; rank < frame.numRanks(); ++rank)
       if (!landed[rank].empty())
         hidden.push_back(rank);
@@ -534,7 +550,10 @@ DataResult Executor::run() {
     }
     size_t i = pick(choices);
     if (i < ready.size()) {
-      begin(*ready[i]);
+      std::swap(ready[i], ready.back());
+      Lanes &lane = *ready.back();
+      ready.pop_back();
+      begin(lane);
       continue;
     }
     i -= ready.size();

@@ -113,9 +113,9 @@ private:
   bool bySplitting();
   /// What each source wants, in units of the second: the amounts of a source on average.
   std::pair<std::vector<SourceFlow>, double> sourceFlows() const;
-  /// Keeps what a solution proves, where that is more than is known: its prices become lengths, its
-  /// flows, in `scale` bytes, fractions that are repaired and timed.
-  FlowWorth consider(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices, double scale);
+  /// Keeps what a solution proves: its prices become lengths, its flows, in `scale` bytes,
+  /// fractions that are repaired and timed. False: its prices prove nothing.
+  bool prove(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices, double scale);
   double boundOf(llvm::ArrayRef<double> length) const;
   Rational route(llvm::ArrayRef<double> flows, double scale) const;
   /// Shortest ways from a vertex: the arc that enters each vertex, -1 where there is none.
@@ -134,7 +134,6 @@ private:
   std::map<unsigned, std::vector<std::pair<unsigned, uint64_t>>> targets;
   uint64_t unit = 0, largest = 0; ///< the amounts' greatest divisor, and the largest
   ConcurrentFlow best;
-  double bound = 0, routed = std::numeric_limits<double>::infinity(); ///< of `best`, bytes/width
 };
 } // namespace
 
@@ -235,9 +234,8 @@ bool Router::byProgram() {
   std::optional<LinearSolution> solution = solve(program);
   if (!solution)
     return false;
-  consider({solution->values.data(), solution->values.size() - 1}, {solution->prices.data(), arcs},
-           double(largest));
-  return bound > 0;
+  return prove({solution->values.data(), solution->values.size() - 1},
+               {solution->prices.data(), arcs}, double(largest));
 }
 
 std::pair<std::vector<SourceFlow>, double> Router::sourceFlows() const {
@@ -258,47 +256,32 @@ std::pair<std::vector<SourceFlow>, double> Router::sourceFlows() const {
 bool Router::byInteriorPoint() {
   auto [sources, scale] = sourceFlows();
   std::optional<FlowSolution> solution = solveFlows(graph, capacity, sources);
-  if (!solution)
-    return false;
-  consider(solution->flows, solution->prices, scale);
-  return bound > 0;
+  return solution && prove(solution->flows, solution->prices, scale);
 }
 
 bool Router::bySplitting() {
-  auto [sources, unused] = sourceFlows();
-  double scale = unused;
-  return splitFlows(graph, capacity, sources,
-                    [&](const FlowSolution &solution) {
-                      return consider(solution.flows, solution.prices, scale);
-                    }) &&
-         bound > 0;
+  auto flows = sourceFlows();
+  double scale = flows.second;
+  std::optional<FlowSolution> solution =
+      splitFlows(graph, capacity, flows.first,
+                 [&](llvm::ArrayRef<double> prices) { return boundOf(prices) / scale; });
+  return solution && prove(solution->flows, solution->prices, scale);
 }
 
-FlowWorth Router::consider(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices,
-                           double scale) {
+bool Router::prove(llvm::ArrayRef<double> flows, llvm::ArrayRef<double> prices, double scale) {
   double dearest = 0;
   for (double price : prices)
     dearest = std::max(dearest, price);
   if (!(dearest > 0))
-    return {0, std::numeric_limits<double>::infinity()};
+    return false;
   std::vector<double> relative;
   for (double price : prices)
     relative.push_back(price / dearest);
-  double bounds = boundOf(relative);
-  if (bounds > bound) {
-    bound = bounds;
-    best.lengths.clear();
-    for (Int length : toFractions(relative).numerators)
-      best.lengths.push_back(int64_t(length));
-  }
-  Rational time = route(flows, scale);
-  double takes =
-      time.isValid() ? time.toDouble() * widest : std::numeric_limits<double>::infinity();
-  if (takes < routed || !best.routed.isValid()) {
-    routed = takes;
-    best.routed = time;
-  }
-  return {bounds / scale, takes / scale};
+  best.lengths.clear();
+  for (Int length : toFractions(relative).numerators)
+    best.lengths.push_back(int64_t(length));
+  best.routed = route(flows, scale);
+  return boundOf(relative) > 0;
 }
 
 /// The bound of some lengths, in bytes over the widest arc's capacity.

@@ -5,13 +5,15 @@
 //   f arrives:  at each vertex but k's own, what arrives less what leaves = what is wanted there
 // A step goes to the nearest f, then to the nearest g and T, where T has its cost:
 //   f = the balanced flows nearest to g - u       (one Laplacian of the network, for all sources)
-//   v = u + 1.7 f - 0.7 g
-//   g, T = minimum of  T + rho/2 |v - g|^2:  g(k, a) = max(0, v(k, a) - capacity(a) over(a))
-//   u = v - g
+//   v = u + 1.6 f - 0.6 g
+//   g, T = minimum of  T + rho/2 |v - g|^2:  g(k, a) = max(0, v(k, a) - limit(a))
+//   u = v - g = min(v(k, a), limit(a)),  where limit(a) = capacity(a) over(a)
 // with distances divided by capacities, so that wide arcs may change more. `over` is not negative,
 // zero where an arc has room, and the sum of capacity(a) over(a) is 1 / rho: rho over(a) are prices
 // that give a bound in each step; f, with what is negative turned round, is a routing. Both swing
-// round the optimum, and averages of them are nearer. Flows are stored by arc, then by source.
+// round the optimum, and averages of them are nearer. v alone is stored, by arc, then by source, in
+// single precision: what it rounds is less than the gap that ends the search, and is not carried
+// on, since each f is balanced anew.
 //
 //===----------------------------------------------------------------------===//
 #include "FlowSplitting.h"
@@ -23,46 +25,72 @@
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
 
+// The same operations in the same order on wider registers: the same bits.
+#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) &&                 \
+    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
 namespace {
-/// Flows, in number: each is there four times. (180 ranks in a full mesh.)
+/// Flows, in number. (180 ranks in a full mesh.)
 constexpr size_t maxFlows = size_t(1) << 23;
-/// Multiplications in all: behind the first, close enough ends the search; behind the second,
-/// anything does. (10^9 take about a second.)
-constexpr double softWork = 5e8, maxWork = 1e10;
-constexpr double veryClose = 1e-5, closeEnough = 9e-4;
-constexpr unsigned fewestSteps = 40, stepsBetweenLooks = 10;
-constexpr double relaxation = 1.7;
+/// How close bound and routing must be to end the search, once so much work is done; behind the
+/// last, anything ends it. (10^10 multiplications take a second.)
+constexpr struct {
+  double work, gap;
+} enough[] = {{0, 1e-5}, {5e8, 9e-4}, {1.5e9, 1.9e-3}, {1e10, std::numeric_limits<double>::max()}};
+constexpr unsigned fewestSteps = 40, stepsBetweenLooks = 20;
+constexpr float relaxation = 1.6F;
 
 using Vector = std::vector<double>;
+using Singles = std::vector<float>;
+
+/// Sources side by side. What is beyond the last is zero and stays so.
+constexpr size_t width = 8;
+using Lanes = float __attribute__((vector_size(width * sizeof(float))));
+struct __attribute__((packed, may_alias)) Packed {
+  Lanes x;
+};
+const Packed &lanes(const float *at) { return *reinterpret_cast<const Packed *>(at); }
+Packed &lanes(float *at) { return *reinterpret_cast<Packed *>(at); }
+float sum(const Lanes &x) {
+  return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+}
 
 class Splitting {
 public:
   Splitting(const FlowGraph &graph, llvm::ArrayRef<double> capacity,
             llvm::ArrayRef<SourceFlow> sources)
       : arcs(graph.arcs.data(), graph.arcs.size()), capacity(capacity), sources(sources),
-        k(sources.size()), n(graph.size()), m(graph.arcs.size()) {}
-  bool run(llvm::function_ref<FlowWorth(const FlowSolution &)> consider);
+        k(sources.size()), n(graph.size()), m(graph.arcs.size()),
+        row((k + width - 1) / width * width) {}
+  std::optional<FlowSolution> run(llvm::function_ref<double(llvm::ArrayRef<double>)> boundOf);
 
 private:
   bool invertLaplacian();
-  void start();
-  void balance(FlowSolution *shown);
-  void turnRound(FlowSolution &shown) const;
+  void start(double leastTime);
+  void balance();
+  void advance(float *shown);
+  void countAbove();
   void fit();
-  void limitLoads();
   [[nodiscard]] double leastTime() const;
-  void changeRho(double times);
+  [[nodiscard]] double timeOf(const Singles &flows) const;
+  [[nodiscard]] Vector turnRound(const Singles &flows) const;
+  void changeRho(float times);
 
   llvm::ArrayRef<FlowGraph::Arc> arcs;
   llvm::ArrayRef<double> capacity;
   llvm::ArrayRef<SourceFlow> sources;
-  size_t k, n, m;
+  size_t k, n, m, row;   ///< row: k and what fills the lanes
   Vector inverse;        ///< of the Laplacian without vertex 0's row and column, which are 0
-  Vector g, u;           ///< by arc, then by source; between balance() and fit(), u holds v
+  Singles v;             ///< by arc, then by source
+  Singles limit;         ///< by arc
   Vector over;           ///< by arc
-  Vector total, active;  ///< by arc: of what fit() left above zero, the sum of v and the number
-  Vector rest, heights;  ///< by vertex, then by source
-  std::vector<int> back; ///< by arc: one that leads the other way, or -1
+  Singles total, active; ///< by arc: of what v has above `limit`, the sum and the number
+  Singles wanted, rest, heights; ///< by vertex, then by source
+  std::vector<int> back;         ///< by arc: one that leads the other way, or -1
   double time = 0, rho = 0;
 };
 } // namespace
@@ -112,8 +140,8 @@ bool Splitting::invertLaplacian() {
   return true;
 }
 
-/// Everything by fewest links.
-void Splitting::start() {
+/// Everything by fewest links. `leastTime`: a bound of the time.
+void Splitting::start(double leastTime) {
   std::vector<std::vector<unsigned>> out(n);
   for (unsigned a = 0; a < m; ++a)
     out[arcs[a].from].push_back(a);
@@ -128,82 +156,82 @@ void Splitting::start() {
         }
     Vector passes = sources[s].wanted;
     for (size_t i = reached.size(); i-- > 1;) {
-      unsigned v = reached[i];
-      g[size_t(via[v]) * k + s] = passes[v];
-      passes[arcs[via[v]].from] += passes[v];
+      unsigned end = reached[i];
+      v[size_t(via[end]) * row + s] = float(passes[end]);
+      passes[arcs[via[end]].from] += passes[end];
+    }
+    for (size_t end = 0; end < n; ++end) {
+      wanted[end * row + s] += float(sources[s].wanted[end]);
+      wanted[sources[s].from * row + s] -= float(sources[s].wanted[end]);
     }
   }
   double all = 0;
-  for (size_t a = 0; a < m; ++a) {
-    double load = 0;
-    for (size_t s = 0; s < k; ++s)
-      load += g[a * k + s];
-    time = std::max(time, load / capacity[a]);
-    all += capacity[a];
-  }
-  rho = double(k) / (time * all); // `over` of about the flows' size
+  for (double one : capacity)
+    all += one;
+  rho = 2 * double(k) / (leastTime * all); // `over` of about the flows' size
 }
 
-/// The first half of a step. `shown` gets f.
-void Splitting::balance(FlowSolution *shown) {
-  std::fill(rest.begin(), rest.end(), 0);
-  for (size_t s = 0; s < k; ++s)
-    for (size_t v = 0; v < n; ++v) {
-      rest[v * k + s] -= sources[s].wanted[v];
-      rest[sources[s].from * k + s] += sources[s].wanted[v];
-    }
+/// What g - u lacks at each vertex, and the heights from which it would flow there.
+WIDE void Splitting::balance() {
+  for (size_t i = 0; i < rest.size(); ++i)
+    rest[i] = -wanted[i];
   for (size_t a = 0; a < m; ++a) {
-    double *to = rest.data() + arcs[a].to * k, *from = rest.data() + arcs[a].from * k;
-    const double *ga = g.data() + a * k, *ua = u.data() + a * k;
-    for (size_t s = 0; s < k; ++s) {
-      double flow = ga[s] - ua[s];
-      to[s] += flow;
-      from[s] -= flow;
+    float *to = rest.data() + arcs[a].to * row, *from = rest.data() + arcs[a].from * row;
+    const float *va = v.data() + a * row;
+    const Lanes most = Lanes{} + limit[a];
+    for (size_t s = 0; s < row; s += width) {
+      Lanes x = lanes(va + s).x, flow = (x > most ? x - most : most - x) - most;
+      lanes(to + s).x += flow;
+      lanes(from + s).x -= flow;
     }
   }
-  std::fill(heights.begin(), heights.end(), 0);
-  for (size_t v = 1; v < n; ++v) {
-    double *height = heights.data() + v * k;
-    for (size_t w = 1; w < n; ++w) {
-      double times = inverse[v * n + w];
-      const double *lack = rest.data() + w * k;
-      for (size_t s = 0; s < k; ++s)
-        height[s] += times * lack[s];
+  for (size_t p = 1; p < n; ++p) {
+    float *height = heights.data() + p * row;
+    std::fill(height, height + row, 0.0F);
+    for (size_t q = 1; q < n; ++q) {
+      const Lanes times = Lanes{} + float(inverse[p * n + q]);
+      const float *lack = rest.data() + q * row;
+      for (size_t s = 0; s < row; s += width)
+        lanes(height + s).x += times * lanes(lack + s).x;
     }
   }
+}
+
+/// From f, which `shown` gets, to v.
+WIDE void Splitting::advance(float *shown) {
   for (size_t a = 0; a < m; ++a) {
-    const double *to = heights.data() + arcs[a].to * k, *from = heights.data() + arcs[a].from * k;
-    const double *ga = g.data() + a * k;
-    double *ua = u.data() + a * k;
-    for (size_t s = 0; s < k; ++s) {
-      double flow = ga[s] - ua[s] - capacity[a] * (to[s] - from[s]);
-      ua[s] += relaxation * flow + (1 - relaxation) * ga[s];
+    const float *to = heights.data() + arcs[a].to * row,
+                *from = heights.data() + arcs[a].from * row;
+    float *va = v.data() + a * row;
+    const Lanes most = Lanes{} + limit[a], wide = Lanes{} + float(capacity[a]);
+    for (size_t s = 0; s < row; s += width) {
+      Lanes x = lanes(va + s).x, u = x < most ? x : most, g = x - u;
+      Lanes flow = g - u - wide * (lanes(to + s).x - lanes(from + s).x);
       if (shown)
-        shown->flows[s * m + a] = flow;
+        lanes(shown + a * row + s).x = flow;
+      lanes(va + s).x = u + relaxation * flow + (1 - relaxation) * g;
     }
   }
 }
 
-/// Of what exceeds `over` at each arc: how many flows, and their sum.
-void Splitting::limitLoads() {
-  constexpr size_t lanes = 4; // sums that a compiler may run side by side
+/// Where nothing is above the limit, the largest stands for those that will be.
+WIDE void Splitting::countAbove() {
   for (size_t a = 0; a < m; ++a) {
-    const double *va = u.data() + a * k;
-    double limit = capacity[a] * over[a], sum[lanes] = {}, count[lanes] = {};
-    size_t s = 0;
-    for (; s + lanes <= k; s += lanes)
-      for (size_t l = 0; l < lanes; ++l) {
-        bool above = va[s + l] > limit;
-        sum[l] += above ? va[s + l] : 0;
-        count[l] += above ? 1 : 0;
-      }
-    for (; s < k; ++s)
-      if (va[s] > limit) {
-        sum[0] += va[s];
-        count[0] += 1;
-      }
-    total[a] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    active[a] = (count[0] + count[1]) + (count[2] + count[3]);
+    const float *va = v.data() + a * row;
+    const Lanes most = Lanes{} + limit[a], none = {}, one = none + 1.0F;
+    Lanes sums = none, count = none, largest = none;
+    for (size_t s = 0; s < row; s += width) {
+      Lanes x = lanes(va + s).x;
+      sums += x > most ? x : none;
+      count += x > most ? one : none;
+      largest = x > largest ? x : largest;
+    }
+    total[a] = sum(sums);
+    active[a] = sum(count);
+    for (size_t l = 0; active[a] == 0 && l < width; ++l)
+      total[a] = std::max(total[a], largest[l]);
+    if (active[a] == 0 && total[a] > 0)
+      active[a] = 1;
   }
 }
 
@@ -225,118 +253,142 @@ double Splitting::leastTime() const {
   return from;
 }
 
-/// The second half. Which flows are above zero depends on `over`, and `over` on those: the set of
-/// the step before is nearly right.
+/// Which flows are above zero depends on `over`, and `over` on those: the set of the step before is
+/// nearly right.
 void Splitting::fit() {
-  for (unsigned round = 0; round < 30; ++round) {
-    limitLoads();
+  constexpr unsigned rounds = 2;
+  for (unsigned round = 0; round < rounds; ++round) {
+    countAbove();
     time = leastTime();
-    double change = 0;
     for (size_t a = 0; a < m; ++a) {
-      double now = active[a] > 0 ? std::max(0.0, (total[a] / capacity[a] - time) / active[a]) : 0;
-      change = std::max(change, std::fabs(now - over[a]));
-      over[a] = now;
+      over[a] = active[a] > 0 ? std::max(0.0, (total[a] / capacity[a] - time) / active[a]) : 0;
+      limit[a] = float(capacity[a] * over[a]);
     }
-    if (!(change > 1e-6 * time / double(k)))
-      break;
   }
+}
+
+/// Less than nothing one way is more than nothing the other way; where there is none, nothing. How
+/// long that takes:
+WIDE double Splitting::timeOf(const Singles &flows) const {
+  double most = 0;
   for (size_t a = 0; a < m; ++a) {
-    double *ga = g.data() + a * k, *va = u.data() + a * k;
-    double limit = capacity[a] * over[a];
-    for (size_t s = 0; s < k; ++s) {
-      double kept = std::max(0.0, va[s] - limit);
-      ga[s] = kept;
-      va[s] -= kept;
+    const float *there = flows.data() + a * row;
+    const float *again = back[a] < 0 ? nullptr : flows.data() + size_t(back[a]) * row;
+    Lanes load = {}, none = {};
+    for (size_t s = 0; s < row; s += width) {
+      Lanes net = lanes(there + s).x - (again ? lanes(again + s).x : none);
+      load += net > none ? net : none;
     }
+    most = std::max(most, sum(load) / capacity[a]);
   }
+  return most;
 }
 
-/// Less than nothing one way is more than nothing the other way; where there is none, nothing.
-void Splitting::turnRound(FlowSolution &shown) const {
-  for (size_t s = 0; s < k; ++s) {
-    double *flow = shown.flows.data() + s * m;
+/// And the flows, by source, then by arc.
+Vector Splitting::turnRound(const Singles &flows) const {
+  Vector result(k * m);
+  for (size_t s = 0; s < k; ++s)
     for (size_t a = 0; a < m; ++a) {
-      double net = flow[a] - (back[a] < 0 ? 0 : flow[back[a]]);
-      flow[a] = std::max(0.0, net);
+      double net = flows[a * row + s];
       if (back[a] >= 0)
-        flow[back[a]] = std::max(0.0, -net);
+        net -= flows[size_t(back[a]) * row + s];
+      result[s * m + a] = std::max(0.0, net);
     }
+  return result;
+}
+
+void Splitting::changeRho(float times) {
+  rho *= times;
+  for (size_t a = 0; a < m; ++a) {
+    for (size_t s = 0; s < row; ++s) {
+      float &x = v[a * row + s], u = std::min(x, limit[a]);
+      x = (x - u) + u / times;
+    }
+    over[a] /= times;
+    limit[a] = float(capacity[a] * over[a]);
   }
 }
 
-void Splitting::changeRho(double times) {
-  rho *= times;
-  for (double &one : u)
-    one /= times;
-  for (double &one : over)
-    one /= times;
-}
-
-bool Splitting::run(llvm::function_ref<FlowWorth(const FlowSolution &)> consider) {
+std::optional<FlowSolution>
+Splitting::run(llvm::function_ref<double(llvm::ArrayRef<double>)> boundOf) {
   if (k == 0 || m == 0 || k * m > maxFlows || !invertLaplacian())
-    return false;
-  g.resize(k * m);
-  u.resize(k * m);
+    return std::nullopt;
+  v.resize(m * row);
   over.resize(m);
-  total.resize(m);
-  active.resize(m);
-  rest.resize(n * k);
-  heights.resize(n * k);
+  for (Singles *one : {&limit, &total, &active})
+    one->resize(m);
+  for (Singles *one : {&wanted, &rest, &heights})
+    one->resize(n * row);
   std::map<std::pair<unsigned, unsigned>, int> arcOf;
   for (unsigned a = 0; a < m; ++a)
     arcOf.try_emplace({arcs[a].from, arcs[a].to}, int(a));
-  for (const FlowGraph::Arc &arc : arcs) {
-    auto it = arcOf.find({arc.to, arc.from});
-    back.push_back(it == arcOf.end() ? -1 : it->second);
+  // One arc each way cancel; of several side by side, none takes what another has taken.
+  for (unsigned a = 0; a < m; ++a) {
+    auto there = arcOf.find({arcs[a].from, arcs[a].to}),
+         again = arcOf.find({arcs[a].to, arcs[a].from});
+    back.push_back(there->second == int(a) && again != arcOf.end() ? again->second : -1);
   }
-  start();
-  FlowSolution now{Vector(k * m), Vector(m)}, average = now;
+  start(boundOf(Vector(m, 1.0)));
+  Singles now(m * row), average = now, routing;
+  Vector prices(m), averagePrices(m), best;
   double stepWork = double(k) * (double(n) * double(n) + 12.0 * double(m)), work = 0;
   double bound = 0, routed = std::numeric_limits<double>::infinity(), first = rho;
-  auto look = [&](const FlowSolution &shown) {
-    FlowWorth worth = consider(shown);
-    bound = std::max(bound, worth.bound);
-    routed = std::min(routed, worth.routed);
+  auto price = [&](const Vector &shown) {
+    if (double one = boundOf(shown); one > bound) {
+      bound = one;
+      best = shown;
+    }
   };
-  for (unsigned step = 1, looks = 0; step <= fewestSteps || work < maxWork; ++step) {
+  auto route = [&](const Singles &shown) {
+    if (double one = timeOf(shown); one < routed) {
+      routed = one;
+      routing = shown;
+    }
+  };
+  for (unsigned step = 1, looks = 0;; ++step) {
     bool shows = step % stepsBetweenLooks == 0;
-    balance(shows ? &now : nullptr);
+    balance();
+    advance(shows ? now.data() : nullptr);
     fit();
     if (!std::isfinite(time))
       break;
     work += stepWork;
-    double fresh = std::max(0.03, 2.0 / (step + 1));
+    double fresh = std::max(0.015, 2.0 / (step + 1));
     for (size_t a = 0; a < m; ++a) {
-      now.prices[a] = rho * over[a];
-      average.prices[a] += fresh * (now.prices[a] - average.prices[a]);
+      prices[a] = rho * over[a];
+      averagePrices[a] += fresh * (prices[a] - averagePrices[a]);
     }
     if (!shows)
       continue;
-    turnRound(now);
-    fresh = std::max(0.2, 2.0 / (++looks + 1));
-    for (size_t i = 0; i < now.flows.size(); ++i)
-      average.flows[i] += fresh * (now.flows[i] - average.flows[i]);
-    look(now);
-    look(average);
+    auto share = float(std::max(0.25, 2.0 / (++looks + 1)));
+    for (size_t i = 0; i < now.size(); ++i)
+      average[i] += share * (now[i] - average[i]);
+    price(prices);
+    price(averagePrices);
+    route(now);
+    route(average);
     double gap = routed / bound - 1;
-    if (gap < veryClose || (gap < closeEnough && work > softWork))
+    if (step >= fewestSteps &&
+        llvm::any_of(enough, [&](const auto &one) { return work >= one.work && gap <= one.gap; }))
       break;
     // Whichever side is farther from T should move faster.
     double middle = std::min(std::max(time, bound), routed);
     double above = routed / middle - 1, below = 1 - bound / middle;
-    constexpr double change = 1.4, much = 3;
-    if (looks % 2 == 0) {
-      if (above > much * below && rho < first * 1e4)
-        changeRho(change);
-      else if (below > much * above && rho > first * 1e-4)
-        changeRho(1 / change);
-    }
+    constexpr float change = 1.4F;
+    constexpr double much = 2;
+    if (above > much * below && rho < first * 1e4)
+      changeRho(change);
+    else if (below > much * above && rho > first * 1e-4)
+      changeRho(1 / change);
   }
-  return true;
+  if (best.empty() || routing.empty())
+    return std::nullopt;
+  return FlowSolution{turnRound(routing), std::move(best)};
 }
 
-bool topology::splitFlows(const FlowGraph &graph, llvm::ArrayRef<double> capacity,
-                          llvm::ArrayRef<SourceFlow> sources,
-                          llvm::function_ref<FlowWorth(const FlowSolution &)> consider) {
-  return Splitting(graph, capacity, sources).run(consider);
+std::optional<FlowSolution>
+topology::splitFlows(const FlowGraph &graph, llvm::ArrayRef<double> capacity,
+                     llvm::ArrayRef<SourceFlow> sources,
+                     llvm::function_ref<double(llvm::ArrayRef<double>)> boundOf) {
+  return Splitting(graph, capacity, sources).run(boundOf);
 }

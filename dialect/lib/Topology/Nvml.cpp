@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Nvml.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
 #include <algorithm>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -113,6 +114,12 @@ void readLinks(const Library &nvml, Device device, FoundGpu &gpu) {
 
 NvmlReport topology::readNvml(const std::string &name) {
   NvmlReport report;
+  // The loader would wait for ever for somebody to write into a pipe.
+  if (llvm::sys::fs::file_status status; !llvm::sys::fs::status(name, status) &&
+                                         status.type() == llvm::sys::fs::file_type::fifo_file) {
+    report.absent = name + ": is a pipe";
+    return report;
+  }
   void *handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *why = dlerror();

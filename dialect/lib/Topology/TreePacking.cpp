@@ -14,12 +14,12 @@ constexpr double unreachable = 1e200;
 /// Columns are generated until the prices show that no packing is better by more than this.
 constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
-/// What few trees of one share may lose to many of several.
-constexpr double evenTolerance = 4e-3;
-/// Above, a linear program alone.
-constexpr unsigned mostEvenMembers = 32;
-/// Shares of trees along which sums are made.
-constexpr unsigned maxInwardShares = 6;
+/// What few shares may lose to fractions.
+constexpr double shareTolerance = 4e-3;
+/// Shares that are tried: of each root, and of free roots together.
+constexpr unsigned mostShares = 12, mostFreeShares = 48;
+/// Rounds in which every tree is grown anew.
+constexpr unsigned passes = 70;
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -85,8 +85,8 @@ std::vector<unsigned> arborescence(const Matrix &cost, unsigned root) {
 
 class Packer {
 public:
-  Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, bool inward);
-  std::optional<TreePacking> run(unsigned maxShares);
+  Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlow flow);
+  std::optional<TreePacking> run();
 
 private:
   struct Use {
@@ -95,204 +95,173 @@ private:
   };
   struct Tree {
     unsigned root;
+    bool sums; ///< data goes to the root
     std::vector<unsigned> parent;
     std::vector<Use> uses;
+    unsigned depth;
     double amount = 0;
   };
+  using Edges = std::vector<std::vector<std::vector<Use>>>; ///< parent, child; empty: no route
 
   unsigned n;
+  TreeFlow flow;
+  std::vector<bool> ways; ///< of Tree::sums, those that the flow has
   unsigned rows = 0;
-  double unit = 0;                                 ///< seconds per byte that the program counts in
-  std::vector<std::vector<std::vector<Use>>> edge; ///< from, to; empty: no route
+  double unit = 0; ///< seconds per byte that the program counts in
+  Edges edges[2];  ///< by Tree::sums
   std::vector<Tree> trees;
-  std::set<std::pair<unsigned, std::vector<unsigned>>> known;
+  std::set<std::tuple<unsigned, bool, std::vector<unsigned>>> known;
 
-  bool add(unsigned root, std::vector<unsigned> parent);
-  std::vector<unsigned> cheapest(unsigned root, const std::vector<double> &prices,
-                                 double *cost) const;
-  std::vector<unsigned> shallow(unsigned root) const;
-  double busiest(const std::vector<std::pair<const Tree *, double>> &amounts) const;
-  TreePacking rounded(double rate, unsigned maxShares) const;
-  std::vector<unsigned> grown(unsigned root, const std::vector<double> &prices,
+  bool add(unsigned root, bool sums, const std::vector<unsigned> &parent);
+  double costOf(bool sums, unsigned parent, unsigned child,
+                const std::vector<double> &prices) const;
+  double costOf(unsigned root, bool sums, const std::vector<unsigned> &parent,
+                const std::vector<double> &prices) const;
+  std::vector<unsigned> cheapest(unsigned root, bool sums, const std::vector<double> &prices) const;
+  std::vector<unsigned> grown(unsigned root, bool sums, const std::vector<double> &prices,
                               double depthPrice) const;
-  std::optional<TreePacking> even(double rate);
-  void finish(TreePacking &packing) const;
+  unsigned rowOf(unsigned root, bool sums) const { return rows + root * 2 + sums; }
+  bool isFree() const { return flow == TreeFlow::sumAndSpread; }
+  LinearProgram program() const;
+  bool generate(const LinearSolution &solution, double &most);
+  std::vector<unsigned> apportion(const std::vector<double> &amounts, unsigned shares) const;
+  /// A tree of each way for each share.
+  struct Shares {
+    std::vector<unsigned> roots;
+    std::vector<std::vector<unsigned>> parents[2];
+    double load = unreachable; ///< of the busiest resource, where each share has 1
+  };
+  std::vector<unsigned> rootsOf(unsigned shares) const;
+  double busiest(const Shares &of) const;
+  Shares rounded(unsigned shares) const;
+  Shares regrown(unsigned shares, double goal) const;
+  TreePacking packing(const Shares &of, unsigned shares) const;
 };
 
-Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, bool inward)
-    : n(group.size()), edge(n, std::vector<std::vector<Use>>(n)) {
-  std::map<unsigned, unsigned> rowOf;
+Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlow flow)
+    : n(group.size()), flow(flow) {
+  if (flow != TreeFlow::sum)
+    ways.push_back(false);
+  if (flow != TreeFlow::spread)
+    ways.push_back(true);
+  for (Edges &way : edges)
+    way.assign(n, std::vector<std::vector<Use>>(n));
+  std::map<unsigned, unsigned> numbers;
+  auto use = [&](std::vector<Use> &uses, unsigned resource, double weight) {
+    auto [it, isNew] = numbers.try_emplace(resource, rows);
+    rows += isNew;
+    double perByte = weight / resources.resources()[resource].capacity.toDouble();
+    unit = std::max(unit, perByte);
+    for (Use &known : uses)
+      if (known.row == it->second) {
+        known.perByte += perByte;
+        return perByte;
+      }
+    uses.push_back({it->second, perByte});
+    return perByte;
+  };
   for (unsigned u = 0; u < n; ++u)
     for (unsigned v = 0; v < n; ++v) {
       if (u == v)
         continue;
-      std::optional<Route> route =
-          inward ? resources.route(group[v], group[u]) : resources.route(group[u], group[v]);
-      if (!route || route->cap.toDouble() <= 0 || (inward && !resources.route(group[u], group[v])))
+      std::optional<Route> route = resources.route(group[u], group[v]);
+      if (!route || route->cap.toDouble() <= 0 || !resources.route(group[v], group[u]))
         continue;
+      std::vector<Use> uses;
       double slowest = 0;
-      for (unsigned resource : route->resources) {
-        auto [it, isNew] = rowOf.try_emplace(resource, rows);
-        rows += isNew;
-        double perByte = 1 / resources.resources()[resource].capacity.toDouble();
-        slowest = std::max(slowest, perByte);
-        edge[u][v].push_back({it->second, perByte});
-      }
+      for (unsigned resource : route->resources)
+        slowest = std::max(slowest, use(uses, resource, 1));
       // Where a lone transfer is slower than all that it holds, the route is a resource itself.
       double alone = 1 / route->cap.toDouble();
+      unit = std::max(unit, alone);
       if (alone > slowest * (1 + 1e-9))
-        edge[u][v].push_back({rows++, alone});
-      unit = std::max({unit, slowest, alone});
+        uses.push_back({rows++, alone});
+      edges[false][u][v] = uses;
+      // A sum reads what has come, and nearly as often the own contribution, and is written.
+      if (const RankResources &at = resources.rank(group[v]); at.memory >= 0)
+        use(uses, unsigned(at.memory), 3 * at.memoryPerByte.toDouble());
+      edges[true][v][u] = std::move(uses);
     }
-  for (auto &from : edge)
-    for (auto &uses : from)
-      for (Use &use : uses)
-        use.perByte /= unit;
+  for (Edges &way : edges)
+    for (auto &from : way)
+      for (auto &uses : from)
+        for (Use &one : uses)
+          one.perByte /= unit;
+}
+
+static std::vector<unsigned> depthsOf(unsigned root, const std::vector<unsigned> &parent) {
+  std::vector<unsigned> depth(parent.size(), 0);
+  for (unsigned v = 0; v < parent.size(); ++v)
+    for (unsigned u = v; u != root; u = parent[u])
+      ++depth[v];
+  return depth;
 }
 
 /// False where the tree is known, or uses a route that is not there.
-bool Packer::add(unsigned root, std::vector<unsigned> parent) {
-  Tree tree{root, parent, {}};
+bool Packer::add(unsigned root, bool sums, const std::vector<unsigned> &parent) {
   std::map<unsigned, double> uses;
   for (unsigned v = 0; v < n; ++v) {
     if (v == root)
       continue;
-    if (edge[parent[v]][v].empty())
+    if (parent[v] == v || edges[sums][parent[v]][v].empty())
       return false;
-    for (const Use &use : edge[parent[v]][v])
+    for (const Use &use : edges[sums][parent[v]][v])
       uses[use.row] += use.perByte;
   }
-  if (!known.insert({root, parent}).second)
+  if (!known.insert({root, sums, parent}).second)
     return false;
+  std::vector<unsigned> depths = depthsOf(root, parent);
+  Tree tree{root, sums, parent, {}, *std::max_element(depths.begin(), depths.end())};
   for (auto [row, perByte] : uses)
     tree.uses.push_back({row, perByte});
   trees.push_back(std::move(tree));
   return true;
 }
 
-std::vector<unsigned> Packer::cheapest(unsigned root, const std::vector<double> &prices,
-                                       double *cost) const {
+double Packer::costOf(bool sums, unsigned parent, unsigned child,
+                      const std::vector<double> &prices) const {
+  if (edges[sums][parent][child].empty())
+    return unreachable;
+  double cost = 0;
+  for (const Use &use : edges[sums][parent][child])
+    cost += prices[use.row] * use.perByte;
+  return cost;
+}
+
+double Packer::costOf(unsigned root, bool sums, const std::vector<unsigned> &parent,
+                      const std::vector<double> &prices) const {
+  double cost = 0;
+  for (unsigned v = 0; v < n; ++v)
+    if (v != root)
+      cost += costOf(sums, parent[v], v, prices);
+  return cost;
+}
+
+std::vector<unsigned> Packer::cheapest(unsigned root, bool sums,
+                                       const std::vector<double> &prices) const {
   Matrix costs(n, std::vector<double>(n, unreachable));
   for (unsigned u = 0; u < n; ++u)
     for (unsigned v = 0; v < n; ++v)
-      if (!edge[u][v].empty()) {
-        costs[u][v] = 0;
-        for (const Use &use : edge[u][v])
-          costs[u][v] += prices[use.row] * use.perByte;
-      }
-  std::vector<unsigned> parent = arborescence(costs, root);
-  *cost = 0;
-  for (unsigned v = 0; v < n; ++v)
-    if (v != root)
-      *cost += costs[parent[v]][v];
-  return parent;
-}
-
-/// A tree of fewest hops, each member below the first that reaches it.
-std::vector<unsigned> Packer::shallow(unsigned root) const {
-  std::vector<unsigned> parent(n, n), queue{root};
-  parent[root] = root;
-  for (size_t i = 0; i < queue.size(); ++i)
-    for (unsigned k = 1; k < n; ++k) {
-      unsigned v = (queue[i] + k) % n;
-      if (parent[v] == n && !edge[queue[i]][v].empty()) {
-        parent[v] = queue[i];
-        queue.push_back(v);
-      }
-    }
-  return parent;
-}
-
-double Packer::busiest(const std::vector<std::pair<const Tree *, double>> &amounts) const {
-  std::vector<double> load(rows, 0);
-  for (auto [tree, amount] : amounts)
-    for (const Use &use : tree->uses)
-      load[use.row] += amount * use.perByte;
-  return *std::max_element(load.begin(), load.end());
-}
-
-/// The amounts as whole shares: of all numbers of shares the fewest that lose next to nothing.
-TreePacking Packer::rounded(double rate, unsigned maxShares) const {
-  TreePacking best;
-  double bestLoad = std::numeric_limits<double>::infinity();
-  for (unsigned shares = 1; shares <= maxShares; ++shares) {
-    std::vector<std::pair<const Tree *, double>> amounts;
-    std::vector<std::pair<const Tree *, unsigned>> whole;
-    for (unsigned root = 0; root < n; ++root) {
-      std::vector<std::pair<const Tree *, double>> of;
-      double all = 0;
-      for (const Tree &tree : trees)
-        if (tree.root == root && tree.amount > rate * 1e-6) {
-          of.push_back({&tree, tree.amount});
-          all += tree.amount;
-        }
-      unsigned left = shares;
-      std::vector<std::pair<double, size_t>> rest; // largest remainders get what is left
-      std::vector<unsigned> counts(of.size());
-      for (size_t i = 0; i < of.size(); ++i) {
-        double exact = of[i].second / all * shares;
-        counts[i] = std::min<unsigned>(left, unsigned(exact + 1e-6));
-        left -= counts[i];
-        rest.push_back({counts[i] - exact, i});
-      }
-      std::sort(rest.begin(), rest.end());
-      for (size_t k = 0; left > 0; ++k, --left)
-        ++counts[rest[k % rest.size()].second];
-      for (size_t i = 0; i < of.size(); ++i)
-        if (counts[i]) {
-          amounts.push_back({of[i].first, double(counts[i]) / shares});
-          whole.push_back({of[i].first, counts[i]});
-        }
-    }
-    double load = busiest(amounts);
-    if (load > bestLoad * (1 - tolerance))
-      continue;
-    bestLoad = load;
-    best.shares = shares;
-    best.secondsPerByte = load * unit;
-    best.trees.clear();
-    for (auto [tree, count] : whole)
-      best.trees.push_back({tree->root, count, tree->parent, {}});
-    if (load * rate <= 1 + tolerance)
-      break;
-  }
-  finish(best);
-  return best;
-}
-
-void Packer::finish(TreePacking &packing) const {
-  packing.depth = 0;
-  for (PackedTree &tree : packing.trees) {
-    std::vector<unsigned> depth(n, 0);
-    tree.order = {tree.root};
-    for (size_t i = 0; i < tree.order.size(); ++i)
-      for (unsigned v = 0; v < n; ++v)
-        if (v != tree.root && tree.parent[v] == tree.order[i]) {
-          tree.order.push_back(v);
-          depth[v] = depth[tree.order[i]] + 1;
-          packing.depth = std::max(packing.depth, depth[v]);
-        }
-  }
+      costs[u][v] = costOf(sums, u, v, prices);
+  return arborescence(costs, root);
 }
 
 /// Grown from the root, each time by the edge whose price and depth are least; an edge deeper costs
-/// `depthPrice` of the highest price.
-std::vector<unsigned> Packer::grown(unsigned root, const std::vector<double> &prices,
+/// `depthPrice`. A member that cannot be reached is its own parent.
+std::vector<unsigned> Packer::grown(unsigned root, bool sums, const std::vector<double> &prices,
                                     double depthPrice) const {
-  std::vector<unsigned> parent(n, root), depth(n, 0);
+  std::vector<unsigned> parent(n), depth(n, 0);
+  std::iota(parent.begin(), parent.end(), 0);
   std::vector<double> least(n, unreachable);
   std::vector<bool> inside(n, false);
-  double most = *std::max_element(prices.begin(), prices.end());
   unsigned last = root;
   for (unsigned added = 1; added < n; ++added) {
     inside[last] = true;
     for (unsigned k = 1; k < n; ++k) {
       unsigned v = (last + k) % n;
-      if (inside[v] || edge[last][v].empty())
+      if (inside[v] || edges[sums][last][v].empty())
         continue;
-      double cost = depthPrice * most * (depth[last] + 1);
-      for (const Use &use : edge[last][v])
-        cost += prices[use.row] * use.perByte;
+      double cost = depthPrice * (depth[last] + 1) + costOf(sums, last, v, prices);
       if (cost < least[v]) {
         least[v] = cost;
         parent[v] = last;
@@ -303,126 +272,261 @@ std::vector<unsigned> Packer::grown(unsigned root, const std::vector<double> &pr
     for (unsigned k = 1; k < n; ++k)
       if (unsigned v = (root + k) % n; !inside[v] && (best == n || least[v] < least[best]))
         best = v;
+    if (least[best] >= unreachable)
+      return parent;
     last = best;
   }
   return parent;
 }
 
-/// A few trees of one share for each root, as shallow as may be, where they come as near to the
-/// highest rate as whole shares can: each in turn is grown anew at prices that rise with the load
-/// of what all others leave.
-std::optional<TreePacking> Packer::even(double rate) {
-  constexpr unsigned mostEach = 6, passes = 70;
-  std::optional<TreePacking> best;
-  double bestLoad = std::numeric_limits<double>::infinity();
-  for (unsigned each = 1; each <= mostEach; ++each) {
-    std::vector<std::vector<unsigned>> parents(size_t(n) * each);
-    std::vector<double> load(rows, 0), prices(rows);
-    double goal = each / rate;
-    auto put = [&](const std::vector<unsigned> &parent, double amount) {
-      if (parent.empty())
-        return;
+/// Amounts by tree, then the common amount of the roots, or one for each where they are free: the
+/// largest for which no resource takes more than 1.
+LinearProgram Packer::program() const {
+  LinearProgram program;
+  unsigned amounts = isFree() ? n : 1;
+  program.rows.assign(rows, {1, false});
+  program.rows.resize(rows + 2 * n, {0, false});
+  for (unsigned i = 0; i < trees.size(); ++i) {
+    program.objective.push_back(0);
+    for (const Use &use : trees[i].uses)
+      program.entries.push_back({use.row, i, use.perByte});
+    program.entries.push_back({rowOf(trees[i].root, trees[i].sums), i, -1});
+  }
+  unsigned first = trees.size();
+  for (unsigned i = 0; i < amounts; ++i)
+    program.objective.push_back(-1);
+  for (unsigned root = 0; root < n; ++root)
+    for (bool sums : ways)
+      program.entries.push_back({rowOf(root, sums), first + root % amounts, 1});
+  return program;
+}
+
+/// Adds trees that cost less than they are worth; false where there are none. `most` is what the
+/// prices show that no packing can exceed.
+bool Packer::generate(const LinearSolution &solution, double &most) {
+  double prices = 0, all = 0, least = unreachable, highest = 0;
+  for (unsigned row = 0; row < rows; ++row) {
+    prices += solution.prices[row];
+    highest = std::max(highest, solution.prices[row]);
+  }
+  bool added = false;
+  for (unsigned root = 0; root < n; ++root) {
+    double both = 0;
+    for (bool sums : ways) {
+      std::vector<unsigned> parent = cheapest(root, sums, solution.prices);
+      double cost = costOf(root, sums, parent, solution.prices);
+      both += cost;
+      double worth = solution.prices[rowOf(root, sums)] * (1 - 1e-6);
+      if (cost >= worth)
+        continue;
+      // A shallow one, if that will do.
+      for (double depthPrice : {1.0, 0.3, 0.1, 0.03, 0.01, 0.001}) {
+        std::vector<unsigned> other = grown(root, sums, solution.prices, depthPrice * highest);
+        if (costOf(root, sums, other, solution.prices) < worth && add(root, sums, other)) {
+          parent = std::move(other);
+          added = true;
+          break;
+        }
+      }
+      added |= add(root, sums, parent);
+    }
+    all += both;
+    least = std::min(least, both);
+  }
+  // Any packing pays for its trees at these prices, and has no more than all of them to spend.
+  if (double cost = isFree() ? least : all; cost > 0)
+    most = std::min(most, prices / cost);
+  return added;
+}
+
+/// Whole numbers that are as the amounts and add up to `shares`: largest remainders.
+std::vector<unsigned> Packer::apportion(const std::vector<double> &amounts, unsigned shares) const {
+  double all = std::accumulate(amounts.begin(), amounts.end(), 0.0);
+  std::vector<unsigned> counts(amounts.size());
+  std::vector<std::pair<double, size_t>> lost;
+  unsigned left = shares;
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    double exact = amounts[i] / all * shares;
+    counts[i] = std::min(left, unsigned(exact + 1e-6));
+    left -= counts[i];
+    lost.push_back({counts[i] - exact, i});
+  }
+  std::sort(lost.begin(), lost.end());
+  for (size_t i = 0; left > 0; ++i, --left)
+    ++counts[lost[i % lost.size()].second];
+  return counts;
+}
+
+/// The root of each share, ascending.
+std::vector<unsigned> Packer::rootsOf(unsigned shares) const {
+  std::vector<unsigned> counts(n, shares), roots;
+  if (isFree()) {
+    std::vector<double> amounts(n, 0);
+    for (const Tree &tree : trees)
+      if (tree.sums)
+        amounts[tree.root] += tree.amount;
+    counts = apportion(amounts, shares);
+  }
+  for (unsigned root = 0; root < n; ++root)
+    roots.insert(roots.end(), counts[root], root);
+  return roots;
+}
+
+double Packer::busiest(const Shares &of) const {
+  std::vector<double> load(rows, 0);
+  for (bool sums : ways)
+    for (const std::vector<unsigned> &parent : of.parents[sums])
       for (unsigned v = 0; v < n; ++v)
         if (parent[v] != v)
-          for (const Use &use : edge[parent[v]][v])
-            load[use.row] += amount * use.perByte;
-    };
-    for (unsigned pass = 0; pass < passes; ++pass) {
-      // At first depth costs less from pass to pass, so that the first packing that does is a
-      // shallow one; where none does, it costs next to nothing.
-      unsigned turn = pass % (passes / 2);
-      double steepness = std::min(40.0, 4.0 + 1.5 * turn);
-      double depthPrice = pass < passes / 2 ? 2 * std::pow(0.75, turn) : 1e-3;
-      for (size_t i = 0; i < parents.size(); ++i) {
-        put(parents[i], -1);
-        for (unsigned row = 0; row < rows; ++row)
-          prices[row] = std::exp(steepness * (load[row] / goal - 1));
-        parents[i] = grown(unsigned(i) / each, prices, depthPrice);
-        put(parents[i], 1);
-      }
-      double busiest = *std::max_element(load.begin(), load.end()) / each;
-      if (busiest >= bestLoad * (1 - tolerance))
-        continue;
-      bestLoad = busiest;
-      best.emplace();
-      best->shares = each;
-      best->secondsPerByte = busiest * unit;
-      for (size_t i = 0; i < parents.size(); ++i)
-        best->trees.push_back({unsigned(i) / each, 1, parents[i], {}});
-      if (busiest * rate <= 1 + evenTolerance)
-        break;
+          for (const Use &use : edges[sums][parent[v]][v])
+            load[use.row] += use.perByte;
+  return *std::max_element(load.begin(), load.end());
+}
+
+/// The linear program's trees, as often as their amounts.
+Packer::Shares Packer::rounded(unsigned shares) const {
+  Shares found;
+  found.roots = rootsOf(shares);
+  for (bool sums : ways)
+    for (size_t i = 0, end; i < found.roots.size(); i = end) {
+      for (end = i; end < found.roots.size() && found.roots[end] == found.roots[i];)
+        ++end;
+      std::vector<const Tree *> of;
+      std::vector<double> amounts;
+      for (const Tree &tree : trees)
+        if (tree.root == found.roots[i] && tree.sums == sums) {
+          of.push_back(&tree);
+          amounts.push_back(tree.amount + 1e-12);
+        }
+      std::vector<unsigned> counts = apportion(amounts, end - i);
+      for (size_t k = 0; k < of.size(); ++k)
+        found.parents[sums].insert(found.parents[sums].end(), counts[k], of[k]->parent);
     }
-    if (bestLoad * rate <= 1 + evenTolerance)
+  found.load = busiest(found);
+  return found;
+}
+
+/// Shallow trees, each in turn grown anew at prices that rise with the load of what all others
+/// leave, until no resource has more than `goal`.
+Packer::Shares Packer::regrown(unsigned shares, double goal) const {
+  Shares now, best;
+  now.roots = rootsOf(shares);
+  for (bool sums : ways)
+    now.parents[sums].resize(now.roots.size());
+  std::vector<double> load(rows, 0), prices(rows);
+  auto put = [&](bool sums, const std::vector<unsigned> &parent, double amount) {
+    for (unsigned v = 0; v < parent.size(); ++v)
+      if (parent[v] != v)
+        for (const Use &use : edges[sums][parent[v]][v])
+          load[use.row] += amount * use.perByte;
+  };
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    // At first depth costs less from pass to pass, so that the first packing that does is a
+    // shallow one; where none does, it costs next to nothing.
+    unsigned turn = pass % (passes / 2);
+    double steepness = std::min(40.0, 4.0 + 1.5 * turn);
+    double depthPrice = pass < passes / 2 ? 2 * std::pow(0.75, turn) : 1e-3;
+    for (size_t i = 0; i < now.roots.size(); ++i)
+      for (bool sums : ways) {
+        put(sums, now.parents[sums][i], -1);
+        double highest = 0;
+        for (unsigned row = 0; row < rows; ++row) {
+          prices[row] = std::exp(steepness * (load[row] / goal - 1));
+          highest = std::max(highest, prices[row]);
+        }
+        now.parents[sums][i] = grown(now.roots[i], sums, prices, depthPrice * highest);
+        put(sums, now.parents[sums][i], 1);
+      }
+    now.load = *std::max_element(load.begin(), load.end());
+    if (now.load < best.load * (1 - 1e-9))
+      best = now;
+    if (best.load <= goal)
       break;
   }
-  if (best)
-    finish(*best);
   return best;
 }
 
-std::optional<TreePacking> Packer::run(unsigned maxShares) {
-  for (unsigned root = 0; root < n; ++root) {
-    std::vector<unsigned> parent = shallow(root);
-    if (std::find(parent.begin(), parent.end(), n) != parent.end())
-      return std::nullopt;
-    add(root, parent);
+TreePacking Packer::packing(const Shares &of, unsigned shares) const {
+  TreePacking packing;
+  packing.shares = shares;
+  packing.secondsPerByte = of.load / shares * unit;
+  std::vector<double> perByte(rows, 0);
+  std::vector<std::set<std::pair<unsigned, unsigned>>> usersOf(rows);
+  for (size_t i = 0; i < of.roots.size(); ++i) {
+    PackedTree tree{of.roots[i], {}, {}};
+    unsigned depth = 0;
+    for (bool sums : ways) {
+      const std::vector<unsigned> &parent = of.parents[sums][i];
+      (sums ? tree.in : tree.out) = parent;
+      std::vector<unsigned> depths = depthsOf(tree.root, parent);
+      depth += *std::max_element(depths.begin(), depths.end());
+      for (unsigned v = 0; v < n; ++v)
+        if (v != tree.root)
+          for (const Use &use : edges[sums][parent[v]][v])
+            usersOf[use.row].insert(sums ? std::pair(v, parent[v]) : std::pair(parent[v], v));
+    }
+    packing.depth = std::max(packing.depth, depth);
+    packing.trees.push_back(std::move(tree));
   }
+  // Edges that share a resource share it evenly.
+  packing.edgeSeconds.assign(n, std::vector<double>(n, 0));
+  for (unsigned u = 0; u < n; ++u)
+    for (unsigned v = 0; v < n; ++v)
+      for (const Use &use : edges[false][u][v])
+        if (usersOf[use.row].contains({u, v}))
+          packing.edgeSeconds[u][v] =
+              std::max(packing.edgeSeconds[u][v], use.perByte * usersOf[use.row].size() * unit);
+  return packing;
+}
+
+std::optional<TreePacking> Packer::run() {
+  std::vector<double> free(rows, 0);
+  for (unsigned root = 0; root < n; ++root)
+    for (bool sums : ways)
+      if (!add(root, sums, grown(root, sums, free, 1)))
+        return std::nullopt;
   double rate = 0, most = std::numeric_limits<double>::infinity();
   for (unsigned round = 0; round < maxRounds; ++round) {
-    // Most common rate x: sum of uses <= 1 by resource, x <= sum of amounts by root.
-    LinearProgram program;
-    program.rows.assign(rows, {1, false});
-    program.rows.resize(rows + n, {0, false});
-    for (unsigned i = 0; i < trees.size(); ++i) {
-      program.objective.push_back(0);
-      for (const Use &use : trees[i].uses)
-        program.entries.push_back({use.row, i, use.perByte});
-      program.entries.push_back({rows + trees[i].root, i, -1});
-    }
-    program.objective.push_back(-1);
-    for (unsigned root = 0; root < n; ++root)
-      program.entries.push_back({rows + root, unsigned(trees.size()), 1});
-    std::optional<LinearSolution> solution = solve(program);
+    std::optional<LinearSolution> solution = solve(program());
     if (!solution)
       break;
-    rate = solution->values.back();
-    for (unsigned i = 0; i < trees.size(); ++i)
+    rate = 0;
+    for (size_t i = trees.size(); i < solution->values.size(); ++i)
+      rate += solution->values[i];
+    for (size_t i = 0; i < trees.size(); ++i)
       trees[i].amount = solution->values[i];
-    double prices = 0, costs = 0;
-    for (unsigned row = 0; row < rows; ++row)
-      prices += solution->prices[row];
-    bool added = false;
-    for (unsigned root = 0; root < n; ++root) {
-      double cost = 0;
-      std::vector<unsigned> parent = cheapest(root, solution->prices, &cost);
-      costs += cost;
-      if (cost < solution->prices[rows + root] * (1 - 1e-9))
-        added |= add(root, parent);
-    }
-    // Any packing pays for its trees at these prices, and has no more than all of them to spend.
-    if (costs > 0)
-      most = std::min(most, prices / costs);
-    if (!added || rate >= most * (1 - tolerance))
+    if (!generate(*solution, most) || rate >= most * (1 - tolerance))
       break;
   }
   if (!(rate > 0))
     return std::nullopt;
-  TreePacking packing = rounded(rate, maxShares);
-  if (n <= mostEvenMembers)
-    if (std::optional<TreePacking> other = even(rate);
-        other && other->secondsPerByte <= packing.secondsPerByte * (1 + evenTolerance))
-      packing = std::move(*other);
-  packing.leastSecondsPerByte = std::isfinite(most) ? unit / most : 0;
-  return packing;
+  Shares best;
+  unsigned bestShares = 1;
+  for (unsigned shares = 1; shares <= (isFree() ? mostFreeShares : mostShares); ++shares) {
+    double goal = shares / rate * (1 + shareTolerance);
+    Shares found = rounded(shares);
+    if (found.load > goal || shares * n <= mostFreeShares)
+      if (Shares other = regrown(shares, goal); other.load <= std::max(goal, found.load))
+        found = std::move(other);
+    if (found.load / shares < best.load / bestShares * (1 - tolerance)) {
+      best = std::move(found);
+      bestShares = shares;
+    }
+    if (best.load / bestShares * rate <= 1 + shareTolerance)
+      break;
+  }
+  TreePacking result = packing(best, bestShares);
+  result.leastSecondsPerByte = std::isfinite(most) ? unit / most : 0;
+  return result;
 }
 } // namespace
 
 std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resources,
                                                             llvm::ArrayRef<unsigned> group,
-                                                            bool inward, unsigned maxShares) {
+                                                            TreeFlow flow) {
   if (group.size() < 2 || group.size() > maxTreeMembers)
     return std::nullopt;
-  return Packer(resources, group, inward).run(maxShares);
+  return Packer(resources, group, flow).run();
 }
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
@@ -445,11 +549,10 @@ TreePacker::TreePacker(const Topology &topology, Rate rate)
   }
 }
 
-const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, bool inward) {
-  auto [it, isNew] = known.try_emplace({group.vec(), inward});
+const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, TreeFlow flow) {
+  auto [it, isNew] = known.try_emplace({group.vec(), flow});
   if (isNew)
-    it->second = inward ? packTrees(resources, group, true, maxInwardShares)
-                        : packTrees(resources, group, false);
+    it->second = packTrees(resources, group, flow);
   return it->second ? &*it->second : nullptr;
 }
 

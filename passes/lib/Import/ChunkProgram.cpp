@@ -228,10 +228,13 @@ Value ChunkProgram::constant(int64_t number) {
 
 Value ChunkProgram::chunks(Value window, int64_t first, int64_t count) {
   bool one = count == 1;
-  return ctran::RangeOp::create(b, s().loc, ctran::RangeType::get(b.getContext()), window,
-                                one ? ValueRange(constant(first)) : ValueRange(),
-                                one ? Value() : constant(first), one ? Value() : constant(count),
-                                Value());
+  Value &known = ranges[{b.getInsertionBlock(), window.getAsOpaquePointer(), first, count}];
+  if (!known)
+    known = ctran::RangeOp::create(b, s().loc, ctran::RangeType::get(b.getContext()), window,
+                                   one ? ValueRange(constant(first)) : ValueRange(),
+                                   one ? Value() : constant(first), one ? Value() : constant(count),
+                                   Value());
+  return known;
 }
 
 Value ChunkProgram::windowOf(int64_t rank, Place place) {

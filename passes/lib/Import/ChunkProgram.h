@@ -11,10 +11,12 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Location.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 
 namespace mlir::ncclx::msccl {
 
@@ -111,6 +113,8 @@ private:
   std::unique_ptr<ctran::ScheduleBuilder> builder;
   std::string value;
   std::map<int64_t, Value> constants; ///< at the top of the program
+  /// Ranges of one rank's steps, which name the same chunks again and again.
+  llvm::DenseMap<std::tuple<Block *, void *, int64_t, int64_t>, Value> ranges;
 
   Value whole(StringRef name, ctran::WindowRole role, int64_t chunks, ctran::PeerAccess peers,
               int64_t generations);

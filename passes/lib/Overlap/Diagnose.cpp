@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ncclx/Overlap/Diagnose.h"
+#include "JsonDepth.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -77,6 +78,8 @@ TraceResult mlir::ncclx::overlap::readTrace(StringRef text, StringRef fileName, 
   auto fail = [&](const std::string &what) {
     return TraceResult{std::nullopt, fmt::format("{}: {}", fileName.str(), what)};
   };
+  if (nestsTooDeep(text))
+    return fail(fmt::format("nests more than {} deep", deepest));
   llvm::Expected<llvm::json::Value> json = llvm::json::parse(text);
   if (!json)
     return fail(llvm::toString(json.takeError()));

@@ -1,10 +1,10 @@
 //===- DiagnosePass.cpp - Hold a measured timeline against the contract -------------------===//
 #include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Passes.h"
+#include "ncclx/Support/ReadFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mlir::ncclx {
@@ -108,10 +108,11 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
       return fail("ncclx-diagnose needs trace=FILE");
     if (!(tolerance >= 0))
       return fail("ncclx-diagnose: tolerance is at least 0");
-    auto file = llvm::MemoryBuffer::getFile(trace);
-    if (!file)
-      return fail(Twine(trace) + ": " + file.getError().message());
-    overlap::TraceResult read = overlap::readTrace((*file)->getBuffer(), trace, rank);
+    std::string problem;
+    std::optional<std::string> text = readFile(trace, problem);
+    if (!text)
+      return fail(Twine(trace) + ": " + problem);
+    overlap::TraceResult read = overlap::readTrace(*text, trace, rank);
     if (!read.spans)
       return fail(read.error);
     if (machine.empty() != corrected.empty())
@@ -153,11 +154,11 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
 
   /// Writes the machine file anew; what is wrong, or nothing.
   std::string correct(const overlap::Rates &rates) {
-    auto file = llvm::MemoryBuffer::getFile(machine);
-    if (!file)
-      return machine + ": " + file.getError().message();
-    overlap::Corrected result =
-        overlap::correctMachine((*file)->getBuffer(), machine, rates, trace);
+    std::string problem;
+    std::optional<std::string> text = readFile(machine, problem);
+    if (!text)
+      return machine + ": " + problem;
+    overlap::Corrected result = overlap::correctMachine(*text, machine, rates, trace);
     if (!result.text)
       return result.error;
     std::error_code bad;

@@ -3,10 +3,11 @@
 // The schema is in README.md beside this file.
 //
 //===----------------------------------------------------------------------===//
+#include "JsonDepth.h"
 #include "ncclx/Overlap/CostModel.h"
+#include "ncclx/Support/ReadFile.h"
 
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -240,25 +241,14 @@ private:
   }
 };
 
-/// llvm::json recurses: deep nesting is refused before it parses.
-bool tooDeep(StringRef text) {
-  int depth = 0;
-  for (char c : text) {
-    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-    if (depth > 32)
-      return true;
-  }
-  return false;
-}
-
 } // namespace
 
 CostModelResult mlir::ncclx::overlap::readCostModel(StringRef text, StringRef fileName) {
   auto wrong = [&](const std::string &what) {
     return CostModelResult{std::nullopt, fileName.str() + ": " + what};
   };
-  if (tooDeep(text))
-    return wrong("nests more than 32 deep");
+  if (nestsTooDeep(text))
+    return wrong(fmt::format("nests more than {} deep", deepest));
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   if (!value)
     return wrong(llvm::toString(value.takeError()));
@@ -272,8 +262,9 @@ CostModelResult mlir::ncclx::overlap::readCostModel(StringRef text, StringRef fi
 }
 
 CostModelResult mlir::ncclx::overlap::readCostModelFile(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer)
-    return {std::nullopt, path.str() + ": " + buffer.getError().message()};
-  return readCostModel((*buffer)->getBuffer(), path);
+  std::string problem;
+  std::optional<std::string> text = readFile(path, problem);
+  if (!text)
+    return {std::nullopt, path.str() + ": " + problem};
+  return readCostModel(*text, path);
 }

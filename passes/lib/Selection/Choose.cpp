@@ -44,7 +44,7 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
     group.push_back(unsigned(rank));
   if (llvm::all_of(group, [&](unsigned r) { return r < target.trees->numRanks(); })) {
     std::vector<uint64_t> alike(group.size() * group.size(), 1);
-    if (trees ? target.trees->pack(group, /*inward=*/op.isReduction()) != nullptr
+    if (trees ? target.trees->pack(group, treeFlowOf(op)) != nullptr
               : target.trees->route(group, alike) != nullptr)
       return "";
   }

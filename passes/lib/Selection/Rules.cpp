@@ -1,9 +1,10 @@
 //===- Rules.cpp - Algorithms by rule file ----------------------------------------------===//
 #include "ncclx/Selection/Rules.h"
+#include "ncclx/Support/ReadFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/JSON.h"
 
 #include <limits>
 
@@ -31,6 +32,10 @@ static std::string collectiveName(StringRef text) {
 std::optional<RuleTable> RuleTable::read(StringRef text, StringRef name, std::string &error) {
   RuleTable table;
   table.name = name.str();
+  if (size_t at = 0; !llvm::json::isUTF8(text, &at)) {
+    error = llvm::formatv("{0}:{1}: is not UTF-8\n", name, 1 + text.take_front(at).count('\n'));
+    return std::nullopt;
+  }
   SmallVector<StringRef> lines;
   text.split(lines, '\n');
   for (auto [index, whole] : llvm::enumerate(lines)) {
@@ -96,12 +101,13 @@ std::optional<RuleTable> RuleTable::read(StringRef text, StringRef name, std::st
 }
 
 std::optional<RuleTable> RuleTable::readFile(StringRef path, std::string &error) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!buffer) {
-    error = llvm::formatv("{0}: {1}\n", path, buffer.getError().message());
+  std::string problem;
+  std::optional<std::string> text = ncclx::readFile(path, problem);
+  if (!text) {
+    error = llvm::formatv("{0}: {1}\n", path, problem);
     return std::nullopt;
   }
-  return read((*buffer)->getBuffer(), path, error);
+  return read(*text, path, error);
 }
 
 std::vector<const Rule *> RuleTable::matches(StringRef collective, int64_t bytes, int64_t ranks,

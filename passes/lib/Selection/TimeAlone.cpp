@@ -89,6 +89,15 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
   return module;
 }
 
+std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel,
+                                                  int64_t blocks) {
+  ConvertNCCLXToCTranOptions options;
+  options.loadStore = target.loadStore;
+  options.oneKernel = oneKernel;
+  options.blocks = blocks;
+  return createConvertNCCLXToCTran(options, target.trees);
+}
+
 FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
                                             std::optional<Algorithm> algorithm,
                                             const SelectionTarget &target,
@@ -102,9 +111,7 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
            << target.topology->numRanks();
   OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes);
   PassManager pm(op->getContext());
-  ConvertNCCLXToCTranOptions options;
-  options.loadStore = target.loadStore;
-  pm.addPass(createConvertNCCLXToCTran(options, target.trees));
+  pm.addPass(createLowering(target));
   if (failed(pm.run(*module)))
     return failure();
   auto program = module->lookupSymbol<ctran::ProgramOp>(aloneName);

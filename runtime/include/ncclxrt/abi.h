@@ -12,7 +12,7 @@
  * it.
  *  - Every wait inside ends at the latest at the communicator's deadline, or at once on an abort.
  *  - Threads: a communicator and its plans may be used by one thread at a time. Only
- * ncclxrtCommAbort and ncclxrtGetLastError may be called by any thread at any time before
+ * ncclxrtCommAbort, ncclxrtCommFailure and ncclxrtGetLastError may be called by any thread before
  * ncclxrtCommDestroy. Different communicators are independent; several of them (also several ranks
  * of one job, one thread each) may live in one process.
  */
@@ -205,6 +205,15 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommDestroy(ncclxrtComm_t comm);
 /** Ends the job for all ranks: every wait returns soon, here and there, and the communicator is
  *  good for nothing but destruction. The first reason of a job wins. Any thread, any time. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCommAbort(ncclxrtComm_t comm, const char *reason);
+
+/** Gives every rank what every rank brought: `all` gets a piece of `bytes` of each rank, in their
+ *  order. Collective; 0 is success. With ncclxrtCommFailure, what lets a communicator of
+ *  ncclxrt/cuda.h stand on this one, whose handle is then the context of both. */
+NCCLXRT_EXPORT int32_t ncclxrtCommAllgather(void *comm, const void *mine, size_t bytes, void *all);
+
+/** Why the job has failed, here or elsewhere, or NULL. Belongs to the calling thread until its next
+ *  call. Any thread. */
+NCCLXRT_EXPORT const char *ncclxrtCommFailure(void *comm);
 
 /** Makes the windows and slots of a plan. Collective, in the same order on every rank. If the ranks
  *  bring different plans or sizes, or one of them cannot, or has a size out of range, all get the

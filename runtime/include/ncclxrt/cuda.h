@@ -24,6 +24,10 @@ typedef struct ncclxrtCudaComm *ncclxrtCudaComm_t; /**< One rank on one GPU. */
  *  Collective; 0 is success. The bootstrap's only duty. */
 typedef int32_t (*ncclxrtAllgather_t)(void *context, const void *mine, size_t bytes, void *all);
 
+/** Why the job that the ranks belong to has failed (a rank that died, for one), or NULL. The
+ *  communicator's watchdog asks now and then, and ends its waits. Any thread. */
+typedef const char *(*ncclxrtFailure_t)(void *context);
+
 typedef struct ncclxrtCudaConfig {
   size_t struct_size;
   int32_t rank;
@@ -33,9 +37,12 @@ typedef struct ncclxrtCudaConfig {
   int64_t timeout_ms; /**< Longest that a wait may take. 0: 30000. */
   ncclxrtAllgather_t allgather;
   void *context;
-  const char *driver; /**< Library with the driver's functions. NULL: libcuda.so.1. */
+  const char *driver;       /**< Library with the driver's functions. NULL: libcuda.so.1. */
+  ncclxrtFailure_t failure; /**< NULL: nothing is known but by deadlines. Ranks that are processes
+                                 of a job of ncclxrt/abi.h give ncclxrtCommAllgather, this one
+                                 ncclxrtCommFailure, and as context the job's communicator. */
 } ncclxrtCudaConfig_t;
-#define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0, 0}
+#define NCCLXRT_CUDA_CONFIG_INIT {sizeof(ncclxrtCudaConfig_t), 0, 1, 0, 0, 0, 0, 0, 0, 0}
 
 /** How many GPUs there are, and of the first the compute capability (90 is 9.0) and the name, cut
  * to `size`. `driver` as in ncclxrtCudaConfig_t. */
@@ -47,7 +54,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDevices(const char *driver, int32_t *c
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaInit(const ncclxrtCudaConfig_t *config,
                                                ncclxrtCudaComm_t *comm);
 /** Frees everything made with the communicator. The caller's streams must have left its work; the
- *  other ranks must have left this one's memory (a barrier of the caller). NULL is a no-op. */
+ *  other ranks must have left this one's memory (a barrier of the caller). Collective where ranks
+ *  are processes, since nobody frees what another still maps; after a failure it waits for nobody.
+ *  NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm);
 
 /** Makes `bytes` of device memory of every rank reachable from every other. Collective. With

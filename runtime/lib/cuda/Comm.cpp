@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <sys/stat.h>
 
 using namespace ncclxrt;
 using namespace ncclxrt::cuda;
@@ -17,20 +18,21 @@ Status Comm::call(int result, const char *what) const {
 }
 
 Status Comm::exchange(const void *mine, size_t bytes, void *all, const char *what) {
-  if (config.allgather(config.context, mine, bytes, all) != 0)
-    return error(ncclxrtPeerFailed, "the exchange of {} failed (rank={})", what, config.rank);
-  return {};
+  if (config.allgather(config.context, mine, bytes, all) == 0)
+    return {};
+  const char *why = config.failure ? config.failure(config.context) : nullptr;
+  return error(ncclxrtPeerFailed, "the exchange of {} failed (rank={}){}{}", what, config.rank,
+               why ? ": " : "", why ? why : "");
 }
 
-namespace {
 /// What a rank tells of its memory. Ranks of one process use each other's pointers.
-struct Handle {
-  int64_t process;
+struct Comm::Handle {
+  int64_t process, space; ///< a process is known within a name space of them
   int32_t device, ok;
+  int64_t unshared; ///< what the driver said when it was to be shared with other processes
   uint64_t address, offset, bytes;
   IpcHandle ipc;
 };
-} // namespace
 
 Status Comm::init() {
   if (config.nranks < 1 || config.rank < 0 || config.rank >= config.nranks || !config.allgather)
@@ -57,6 +59,8 @@ Status Comm::init() {
   driver->deviceAttribute(&minor, capabilityMinor, device);
   driver->deviceAttribute(&wide, has64BitStreamOps, device);
   capability = major * 10 + minor;
+  if (Status s = call(driver->deviceUuid(&uuid, device), "cuDeviceGetUuid"); !s.ok())
+    return s;
   if (!wide)
     return error(ncclxrtUnsupported, "GPU {} has no stream operations of 64 bits (rank={})",
                  config.device, config.rank);
@@ -102,8 +106,16 @@ Comm::~Comm() {
     driver->destroyEvent(d.event);
   for (Event event : freeEvents)
     driver->destroyEvent(event);
+  for (const Owned &m : memory)
+    if (m.imported)
+      driver->ipcClose(m.memory);
+  std::vector<int32_t> closed(config.nranks);
+  int32_t one = 1;
+  if (!imports.empty() && query().ok())
+    (void)exchange(&one, sizeof one, closed.data(), "memory that is let go");
   for (auto it = memory.rbegin(); it != memory.rend(); ++it)
-    it->imported ? driver->ipcClose(it->memory) : driver->free(it->memory);
+    if (!it->imported)
+      driver->free(it->memory);
   if (releaseStream)
     driver->destroyStream(releaseStream);
   if (releaseCounts)
@@ -176,6 +188,8 @@ Status Comm::window(void *own, size_t bytes, void **peers) {
       local = call(driver->synchronize(releaseStream), "cuStreamSynchronize");
   }
   mine.process = ::getpid();
+  if (struct stat spaceOf; ::stat("/proc/self/ns/pid", &spaceOf) == 0)
+    mine.space = int64_t(spaceOf.st_ino);
   mine.device = config.device;
   mine.address = reinterpret_cast<uint64_t>(own);
   mine.bytes = bytes;
@@ -184,8 +198,8 @@ Status Comm::window(void *own, size_t bytes, void **peers) {
     local = isOwnMemory(mine.address, bytes, "a window", base);
     mine.offset = mine.address - base;
     // Memory that cannot be shared with processes still serves the threads of this one.
-    if (local.ok() && driver->ipcHandle(&mine.ipc, base) != success)
-      mine.ipc = {};
+    if (local.ok())
+      mine.unshared = driver->ipcHandle(&mine.ipc, base);
   }
   mine.ok = local.ok();
   std::vector<Handle> all(config.nranks);
@@ -201,36 +215,49 @@ Status Comm::window(void *own, size_t bytes, void **peers) {
       return error(ncclxrtPlanMismatch, "rank {} makes a window of {} bytes, rank {} one of {}", r,
                    all[r].bytes, config.rank, bytes);
   }
-  for (int r = 0; r < config.nranks; ++r) {
-    const Handle &peer = all[r];
-    if (r == config.rank) {
+  for (int r = 0; local.ok() && r < config.nranks; ++r)
+    if (r == config.rank)
       peers[r] = own;
-      continue;
-    }
-    if (peer.process == mine.process) {
-      if (peer.device != config.device) {
-        if (Status s = reach(peer.device); !s.ok())
-          return s;
-      }
-      peers[r] = reinterpret_cast<void *>(peer.address);
-      continue;
-    }
-    std::string key(reinterpret_cast<const char *>(&peer.ipc), sizeof peer.ipc);
-    Address &base = imports[{r, key}];
-    if (!base) {
-      if (Status s = call(driver->ipcOpen(&base, peer.ipc, lazyPeerAccess), "cuIpcOpenMemHandle");
-          !s.ok()) {
-        imports.erase({r, key});
-        return s;
-      }
-      memory.push_back({base, true});
-    }
-    peers[r] = reinterpret_cast<void *>(base + peer.offset);
-  }
-  // Nobody writes here before everybody can.
+    else
+      local = open(r, mine, all[r], peers[r]);
+  // Nobody writes here before everybody can, and if one cannot, nobody does.
   std::vector<int32_t> ready(config.nranks);
-  int32_t one = 1;
-  return exchange(&one, sizeof one, ready.data(), "window imports");
+  int32_t good = local.ok();
+  if (Status s = exchange(&good, sizeof good, ready.data(), "window imports"); !s.ok())
+    return s;
+  for (int r = 0; local.ok() && r < config.nranks; ++r)
+    if (!ready[r])
+      local = error(ncclxrtPeerFailed, "rank {} cannot reach the memory of another (rank={})", r,
+                    config.rank);
+  return local;
+}
+
+/// A peer's memory as this GPU sees it.
+Status Comm::open(int rank, const Handle &own, const Handle &peer, void *&at) {
+  if (peer.process == own.process && peer.space == own.space) {
+    at = reinterpret_cast<void *>(peer.address);
+    return peer.device == config.device ? Status() : reach(peer.device);
+  }
+  if (peer.unshared)
+    return error(ncclxrtUnsupported,
+                 "the memory of rank {} cannot be shared with other processes: cuIpcGetMemHandle "
+                 "failed there: {} (rank={})",
+                 rank, driver->text(int(peer.unshared)), config.rank);
+  std::string key(reinterpret_cast<const char *>(&peer.ipc), sizeof peer.ipc);
+  Address &base = imports[{rank, key}];
+  if (!base) {
+    int result = driver->ipcOpen(&base, peer.ipc, lazyPeerAccess);
+    if (result != success) {
+      imports.erase({rank, key});
+      return error(ncclxrtSystemError,
+                   "the memory of rank {} cannot be opened: cuIpcOpenMemHandle failed: {} "
+                   "(rank={}, device={})",
+                   rank, driver->text(result), config.rank, config.device);
+    }
+    memory.push_back({base, true});
+  }
+  at = reinterpret_cast<void *>(base + peer.offset);
+  return {};
 }
 
 Status Comm::slots(size_t count, uint32_t **peers) {
@@ -388,10 +415,18 @@ void Comm::releaseStreams() {
   driver->synchronize(releaseStream);
 }
 
+/// A rank that has died raises no counter any more.
+void Comm::checkJob() {
+  if (!config.failure || !query().ok())
+    return;
+  if (const char *why = config.failure(config.context))
+    abort(error(ncclxrtPeerFailed, "{} (rank={})", why, config.rank));
+}
+
 void Comm::guardLoop() {
   (void)enter();
   while (!leaving) {
-    (void)query();
+    checkJob();
     checkDeadlines();
     bool aborted = __atomic_load_n(&control->abort, __ATOMIC_ACQUIRE) != 0;
     if (aborted)

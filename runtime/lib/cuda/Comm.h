@@ -64,6 +64,7 @@ public:
   int rank() const { return config.rank; }
   int nranks() const { return config.nranks; }
   int deviceNumber() const { return device; }
+  const Uuid &deviceUuid() const { return uuid; } ///< the same in every process
   int architecture() const { return capability; } ///< 90 for 9.0
   int64_t timeoutMs() const { return config.timeout_ms; }
   /// The rank's GPU becomes the calling thread's.
@@ -77,6 +78,7 @@ private:
   Context context = nullptr;
   int device = 0; ///< the driver's number
   int capability = 0;
+  Uuid uuid{};
   device::Control *control = nullptr; // in host memory
   device::Control *mapped = nullptr;  // the same, as the GPU sees it
 
@@ -109,6 +111,9 @@ private:
   static constexpr size_t maxDeadlines = 64;
 
   Status reach(int other);
+  struct Handle;
+  Status open(int rank, const Handle &own, const Handle &peer, void *&at);
+  void checkJob();
   void guardLoop();
   void checkDeadlines();
   void releaseStreams();

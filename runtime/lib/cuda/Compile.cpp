@@ -1,5 +1,6 @@
 //===- Compile.cpp - CUDA C++ to machine code in this process -------------===//
 #include "Compile.h"
+#include "Driver.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -75,8 +76,8 @@ const Nvrtc *load(const std::string &given, std::string &why) {
     paths = {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"};
   void *library = nullptr;
   for (const std::string &path : paths)
-    if (!library && !(library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) && why.empty())
-      why = dlerror();
+    if (std::string here; !library && !(library = openLibrary(path, here)) && why.empty())
+      why = here;
   if (!library)
     return nullptr;
   Nvrtc nvrtc;

@@ -6,8 +6,21 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sys/stat.h>
 
 using namespace ncclxrt::cuda;
+
+void *ncclxrt::cuda::openLibrary(const std::string &path, std::string &why) {
+  // The loader would wait for ever for somebody to write into a pipe.
+  if (struct stat status = {}; stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+    why = path + ": is a pipe";
+    return nullptr;
+  }
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    why = dlerror();
+  return library;
+}
 
 const Driver *Driver::load(const char *given, std::string &why) {
   static std::mutex lock;
@@ -16,9 +29,9 @@ const Driver *Driver::load(const char *given, std::string &why) {
   std::lock_guard<std::mutex> hold(lock);
   if (auto it = loaded.find(path); it != loaded.end())
     return it->second.get();
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void *library = openLibrary(path, why);
   if (!library) {
-    why = fmt::format("no CUDA driver: {}", dlerror());
+    why = "no CUDA driver: " + why;
     return nullptr;
   }
   auto driver = std::make_unique<Driver>();

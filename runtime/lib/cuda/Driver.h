@@ -35,6 +35,9 @@ using GraphExec = CUgraphExec_st *;
 struct IpcHandle { // CUipcMemHandle
   char reserved[64];
 };
+struct Uuid { // CUuuid
+  char bytes[16];
+};
 struct Copy2D { // CUDA_MEMCPY2D
   size_t fromX, fromY;
   int fromType;
@@ -82,6 +85,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(deviceGet, cuDeviceGet, (int *, int))                                                          \
   F(deviceName, cuDeviceGetName, (char *, int, int))                                               \
   F(deviceAttribute, cuDeviceGetAttribute, (int *, int, int))                                      \
+  F(deviceUuid, cuDeviceGetUuid_v2, (Uuid *, int))                                                 \
   F(canAccessPeer, cuDeviceCanAccessPeer, (int *, int, int))                                       \
   F(retainContext, cuDevicePrimaryCtxRetain, (Context *, int))                                     \
   F(releaseContext, cuDevicePrimaryCtxRelease_v2, (int))                                           \
@@ -144,6 +148,9 @@ struct Driver {
   /// What a result means, as the driver says it.
   std::string text(int result) const;
 };
+
+/// dlopen() of a library that the user may have named; NULL and why.
+void *openLibrary(const std::string &path, std::string &why);
 
 } // namespace ncclxrt::cuda
 

@@ -37,10 +37,12 @@ Status Runnable::forRanks(int32_t ranks, const std::string &name) const {
 }
 
 Status Runnable::sharing(int64_t &ranks) {
-  std::vector<int32_t> devices(comm.nranks());
-  int32_t device = comm.deviceNumber();
-  Status s = comm.exchange(&device, sizeof device, devices.data(), "devices");
-  ranks = std::count(devices.begin(), devices.end(), device);
+  std::vector<Uuid> devices(comm.nranks());
+  const Uuid &own = comm.deviceUuid();
+  Status s = comm.exchange(&own, sizeof own, devices.data(), "devices");
+  ranks = std::count_if(devices.begin(), devices.end(), [&](const Uuid &other) {
+    return std::memcmp(&other, &own, sizeof own) == 0;
+  });
   return s;
 }
 

@@ -16,22 +16,12 @@ pack() {
   for kind in layouts shapes scales empty; do
     python3 "$source/test/Cuda/Inputs/gemms.py" $kind > "$out/graphs/$kind.mlir"
   done
-  cp "$source/test/Cuda/Inputs/compute.mlir" "$out/graphs"
+  python3 "$here/overlap.py" "$out/graphs" small
+  cp "$source"/test/Cuda/Inputs/{compute,gemm-program}.mlir "$out/graphs"
   cp "$source/examples/llama3-layer-backward/graph.mlir" "$out/graphs/layer.mlir"
   cp "$source"/examples/topologies/h200x{2,8}-nvswitch.json "$out"
-  cp "$here/gemm.sh" "$out"
+  cp "$here"/{gemm,find-library}.sh "$out"
   echo "ok: packed $out"
-}
-
-# A library of CUDA's by its name: on the loader's path, in the toolkit, or in Python's packages.
-find_library() {
-  local path
-  for path in /usr/local/cuda*/lib64/$1.so.1[23] \
-    $(python3 -c 'import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path)' 2> /dev/null |
-      tr ' ' '\n' | sed "s|\$|/nvidia/*/lib/$1.so.1[23]|"); do
-    [[ -e $path ]] && echo "$path" && return
-  done
-  ldconfig -p 2> /dev/null | sed -n "s|.*=> \(.*/$1.so.1[23]\)\$|\1|p" | head -1
 }
 
 # check NAME COMMAND...: its last line is "ok: ...".
@@ -44,17 +34,19 @@ check() {
 }
 
 run() {
-  local lt=${CUBLASLT:-$(find_library libcublasLt)} nvrtc=${NVRTC:-$(find_library libnvrtc)} kind inputs
+  . "$here/find-library.sh"
+  local lt=${CUBLASLT:-$(find_library libcublasLt 'so.1[23]')} nvrtc=${NVRTC:-$(find_library libnvrtc 'so.1[23]')} kind inputs
   local base=("$here/bin/ncclx-run" --backend=cuda --gemm=cublaslt --graph=2 --replays=20)
   [[ $lt ]] && base+=(--cuda-cublaslt="$lt")
   [[ $nvrtc ]] && base+=(--cuda-nvrtc="$nvrtc")
   base+=("${RUN_ARGS[@]}")
   for inputs in random whole; do
-    for kind in layouts shapes scales empty compute; do
+    for kind in layouts shapes scales empty compute gemm-program {pair_16_24_32,gather_32_16_24,scatter_32_16_24}.with; do
       check "$kind, $inputs" "${base[@]}" "$here/graphs/$kind.mlir" --inputs=$inputs \
         --topology="$here/h200x2-nvswitch.json"
     done
   done
+  check "layer, small" "${base[@]}" "$here/graphs/layer_small.with.mlir" --topology="$here/h200x2-nvswitch.json"
   check "layer" "${base[@]}" "$here/graphs/layer.mlir" --topology="$here/h200x8-nvswitch.json"
   # Without cuBLASLt the same graphs, every bit.
   check "scales, generated" "${base[@]}" --gemm=generated "$here/graphs/scales.mlir" \

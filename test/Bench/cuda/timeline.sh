@@ -13,7 +13,7 @@ pack() {
   mkdir -p "$2/graphs"
   strip -o "$2/ncclx-run" "$1/bin/ncclx-run"
   cp "$source"/test/Cuda/Inputs/{collectives,compute,contract,packets,eager,pipelined,one-shot,two-shot}.mlir "$2/graphs"
-  cp "$source"/examples/topologies/h200x{2,8}-nvswitch.json "$source/test/Cuda/Inputs/check-timeline.py" "$here/timeline.sh" "$2"
+  cp "$source"/examples/topologies/h200x{2,8}-nvswitch.json "$source/test/Cuda/Inputs/check-timeline.py" "$here/"{timeline,processes}.sh "$2"
   echo "ok: packed $2"
 }
 

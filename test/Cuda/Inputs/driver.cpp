@@ -15,6 +15,9 @@ template <class T> struct Plain<T *> {
 template <> struct Plain<CUipcMemHandle *> {
   using type = ncclxrt::cuda::IpcHandle *;
 };
+template <> struct Plain<CUuuid *> {
+  using type = ncclxrt::cuda::Uuid *;
+};
 template <> struct Plain<const CUDA_MEMCPY2D *> {
   using type = const ncclxrt::cuda::Copy2D *;
 };
@@ -38,7 +41,7 @@ NCCLXRT_CUDA_DRIVER(NCCLXRT_CHECK)
 
 using namespace ncclxrt::cuda;
 static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
-static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D));
+static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) && sizeof(Uuid) == sizeof(CUuuid));
 static_assert(offsetof(Copy2D, from) == offsetof(CUDA_MEMCPY2D, srcDevice));
 static_assert(offsetof(Copy2D, toType) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
 static_assert(offsetof(Copy2D, toPitch) == offsetof(CUDA_MEMCPY2D, dstPitch));

@@ -7,6 +7,8 @@
 //   FAKE_CUDA_GPUS=N      so many GPUs (default 2)
 //   FAKE_CUDA_SM=N        of compute capability N (default 90; a multiple of 10)
 //   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
+//   FAKE_CUDA_KILL=GPU:NAME:N  the N-th call of this function for this GPU kills the process
+//   FAKE_CUDA_IPC=1       memory can be shared with other processes (else cuIpcGetMemHandle fails)
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
 //   FAKE_CUDA_STAMP=1     kernels of a plan do nothing but note their timeline, where they have one
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
@@ -22,14 +24,17 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fcntl.h>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -59,7 +64,9 @@ bool fails(const char *name) {
 /// The driver's own lock. Whoever gives back memory keeps it while the GPU's streams end.
 std::recursive_mutex driverLock;
 std::vector<CUstream_st *> streams;
+void dies(const char *name);
 #define FAKE_CUDA_FAILS                                                                            \
+  dies(__func__);                                                                                  \
   if (fails(__func__))                                                                             \
   return unknown
 
@@ -76,7 +83,16 @@ template <typename... Args> void log(fmt::format_string<Args...> format, Args &&
 struct Allocation {
   size_t bytes;
   int device;
+  int file = -1; ///< of memory that other processes can map, which goes when no process has it
 };
+size_t wholePages(size_t bytes) { return (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096; }
+std::map<Address, size_t> opened; ///< of other processes
+/// What the 64 bytes of a handle hold.
+struct Shared {
+  int64_t process, file;
+  uint64_t bytes;
+};
+static_assert(sizeof(Shared) <= sizeof(IpcHandle));
 std::map<Address, Allocation> allocations;
 /// Of a place in one; under `everything`.
 std::map<Address, Allocation>::iterator allocationOf(Address at) {
@@ -170,7 +186,17 @@ struct CUmod_st {
   std::vector<std::unique_ptr<CUfunc_st>> functions = {}; // which go with it
 };
 
+static thread_local Context current = nullptr;
+
 namespace {
+void dies(const char *name) {
+  static std::atomic<int> calls{0};
+  std::string wanted = setting("FAKE_CUDA_KILL");
+  std::string prefix = fmt::format("{}:{}:", current ? current->device : -1, name);
+  if (wanted.rfind(prefix, 0) == 0 && ++calls == std::atoi(wanted.c_str() + prefix.size()))
+    kill(getpid(), SIGKILL);
+}
+
 void doReduce(const std::string &name, const device::ReduceJob &job) {
   static const std::vector<std::string> kinds = {"sum", "min", "max", "prod", "avg", "scaled"},
                                         types = {"f32", "f64", "bf16", "f16", "i32",
@@ -203,7 +229,7 @@ void stamp(uint64_t *words, int steps, unsigned blocks, int device) {
       uint64_t *at = words + 2 * (size_t(step) * blocks + block);
       at[0] = timeOf(device);
       usleep(1);
-      at[1] = timeOf(device);
+      at[1] = timeOf(device) + 5000; // other warps are late
     }
 }
 
@@ -279,6 +305,12 @@ int cuDeviceGetName(char *name, int size, int) {
   std::snprintf(name, size_t(size), "fake GPU");
   return success;
 }
+int cuDeviceGetUuid_v2(Uuid *uuid, int device) {
+  FAKE_CUDA_FAILS;
+  *uuid = {};
+  uuid->bytes[0] = char(device + 1);
+  return success;
+}
 int cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = attribute == capabilityMajor
                ? std::atoi(*setting("FAKE_CUDA_SM") ? setting("FAKE_CUDA_SM") : "90") / 10
@@ -299,7 +331,6 @@ int cuDevicePrimaryCtxRetain(Context *context, int device) {
   return success;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return success; }
-static thread_local Context current = nullptr;
 int cuCtxSetCurrent(Context context) {
   current = context;
   return success;
@@ -313,13 +344,23 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   FAKE_CUDA_FAILS;
   if (!current)
     return invalidValue;
-  void *memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  int file = -1;
+  void *memory = nullptr;
+  if (*setting("FAKE_CUDA_IPC")) {
+    file = memfd_create("fake-cuda", MFD_CLOEXEC);
+    memory = file < 0 || ftruncate(file, off_t(wholePages(bytes))) < 0
+                 ? MAP_FAILED
+                 : mmap(nullptr, wholePages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memory = memory == MAP_FAILED ? nullptr : memory;
+  } else {
+    memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  }
   if (!memory)
     return outOfMemory;
   std::memset(memory, 0xcd, bytes);
   *at = reinterpret_cast<Address>(memory);
   std::lock_guard<std::mutex> hold(everything);
-  allocations[*at] = {bytes, current->device};
+  allocations[*at] = {bytes, current->device, file};
   return success;
 }
 int cuMemFree_v2(Address at) {
@@ -327,9 +368,16 @@ int cuMemFree_v2(Address at) {
   for (Stream stream : streams)
     stream->drain();
   std::lock_guard<std::mutex> hold(everything);
-  if (!allocations.erase(at))
+  auto it = allocations.find(at);
+  if (it == allocations.end())
     return invalidValue;
-  std::free(reinterpret_cast<void *>(at));
+  if (it->second.file < 0) {
+    std::free(reinterpret_cast<void *>(at));
+  } else {
+    munmap(reinterpret_cast<void *>(at), wholePages(it->second.bytes));
+    close(it->second.file);
+  }
+  allocations.erase(it);
   return success;
 }
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
@@ -361,9 +409,48 @@ int cuPointerGetAttribute(void *value, int attribute, Address at) {
   *static_cast<int *>(value) = it->second.device;
   return success;
 }
-int cuIpcGetMemHandle(IpcHandle *, Address) { return notSupported; }
-int cuIpcOpenMemHandle_v2(Address *, IpcHandle, unsigned) { return notSupported; }
-int cuIpcCloseMemHandle(Address) { return notSupported; }
+int cuIpcGetMemHandle(IpcHandle *handle, Address at) {
+  FAKE_CUDA_FAILS;
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocations.find(at);
+  if (it == allocations.end())
+    return invalidValue;
+  if (it->second.file < 0)
+    return notSupported;
+  Shared shared{getpid(), it->second.file, it->second.bytes};
+  *handle = {};
+  std::memcpy(handle->reserved, &shared, sizeof shared);
+  return success;
+}
+int cuIpcOpenMemHandle_v2(Address *at, IpcHandle handle, unsigned) {
+  FAKE_CUDA_FAILS;
+  Shared shared;
+  std::memcpy(&shared, handle.reserved, sizeof shared);
+  if (shared.process == getpid())
+    return invalidValue;
+  int file =
+      open(fmt::format("/proc/{}/fd/{}", shared.process, shared.file).c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0)
+    return invalidValue;
+  void *memory =
+      mmap(nullptr, wholePages(shared.bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (memory == MAP_FAILED)
+    return outOfMemory;
+  *at = reinterpret_cast<Address>(memory);
+  std::lock_guard<std::mutex> hold(everything);
+  opened[*at] = wholePages(shared.bytes);
+  return success;
+}
+int cuIpcCloseMemHandle(Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = opened.find(at);
+  if (it == opened.end())
+    return invalidValue;
+  munmap(reinterpret_cast<void *>(at), it->second);
+  opened.erase(it);
+  return success;
+}
 
 int cuMemsetD8Async(Address at, unsigned char value, size_t bytes, Stream stream) {
   stream->add([=] {

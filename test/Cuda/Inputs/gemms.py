@@ -3,6 +3,7 @@
 layouts   all ways in which the factors and the result may lie in memory, odd sizes, every type
 empty     sizes of 0: what is left is copied or filled
 shapes    sizes of 1 and more, batches, parts of larger buffers, merged dimensions
+refused   almost products
 scales    constants, accumulation, rounding of the result, 8-bit floats with scales in memory
 """
 import sys
@@ -14,7 +15,7 @@ def tensor(shape, dtype):
     return "tensor<" + "".join(f"{s}x" for s in shape) + dtype + ">"
 
 
-def case(inputs, result, body):
+def case(inputs, result, body, sms=0):
     """A kernel with `inputs` (types), which calls its arguments %a0, ..., and returns %r."""
     name = f"k{len(calls)}"
     formal = ", ".join(f"%a{i}: {t}" for i, t in enumerate(inputs))
@@ -22,7 +23,7 @@ def case(inputs, result, body):
     first = len(arguments)
     arguments.extend(inputs)
     actual = ", ".join(f"%a{first + i}" for i in range(len(inputs)))
-    calls.append(f"  %r{len(calls)} = ncclx.call @{name}({actual}) {{flops = 1, bytes = 1, sms = 0}} : "
+    calls.append(f"  %r{len(calls)} = ncclx.call @{name}({actual}) {{flops = 1, bytes = 1, sms = {sms}}} : "
                  f"({', '.join(inputs)}) -> {result}\n")
     results.append(result)
 
@@ -57,7 +58,7 @@ def product(a, b, c, types, maps, kinds, result="%r", attribute=""):
 MATMUL = ["parallel", "parallel", "reduction"]
 
 
-def matmul(m, n, k, dtype, out, ta=False, tb=False, td=False, beta=True, attribute=""):
+def matmul(m, n, k, dtype, out, ta=False, tb=False, td=False, beta=True, attribute="", sms=0):
     a = tensor((k, m) if ta else (m, k), dtype)
     b = tensor((n, k) if tb else (k, n), dtype)
     shape = (n, m) if td else (m, n)
@@ -65,9 +66,9 @@ def matmul(m, n, k, dtype, out, ta=False, tb=False, td=False, beta=True, attribu
     maps = [f"(m, n, k) -> ({'k, m' if ta else 'm, k'})", f"(m, n, k) -> ({'n, k' if tb else 'k, n'})",
             f"(m, n, k) -> ({'n, m' if td else 'm, n'})"]
     if beta:
-        case([a, b, c], c, product("%a0", "%a1", "%a2", (a, b, c), maps, MATMUL, attribute=attribute))
+        case([a, b, c], c, product("%a0", "%a1", "%a2", (a, b, c), maps, MATMUL, attribute=attribute), sms)
     else:
-        case([a, b], c, zeros(shape, out) + product("%a0", "%a1", "%z", (a, b, c), maps, MATMUL, attribute=attribute))
+        case([a, b], c, zeros(shape, out) + product("%a0", "%a1", "%z", (a, b, c), maps, MATMUL, attribute=attribute), sms)
 
 
 def elementwise(value, source, target, lines, last, more=(), result="%r"):
@@ -95,7 +96,7 @@ def layouts():
         for i in range(0, 8, 1 if dtype == "f32" else 3):
             matmul(5 + i % 3, 7, 9, dtype, out, i & 1, i & 2, i & 4, beta=i % 3 == 0)
     for i in range(4):
-        matmul(6, 3, 4, "f32", "f32", i & 1, i & 2, attribute=", ncclx.allow_tf32, ncclx.sms = 100 : i64")
+        matmul(6, 3, 4, "f32", "f32", i & 1, i & 2, attribute=", ncclx.allow_tf32", sms=100)
 
 
 def sizes(*all):
@@ -133,6 +134,10 @@ def shapes():
         b, c = tensor((5, 6), dtype), tensor((4, 6), "f32")
         case([whole, b, c], c, f"  %part = tensor.extract_slice %a0[2, 3] [4, 5] [1, 1] : {whole} to {part}\n"
              + product("%part", "%a1", "%a2", (part, b, c), ["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", "(m, n, k) -> (m, n)"], MATMUL))
+    # Rows that lie apart: the other factor is the same for all.
+    whole, part, b, c = tensor((2, 6, 5), "f32"), tensor((2, 3, 5), "f32"), tensor((5, 6), "f32"), tensor((2, 3, 6), "f32")
+    case([whole, b, c], c, f"  %part = tensor.extract_slice %a0[0, 2, 0] [2, 3, 5] [1, 1, 1] : {whole} to {part}\n"
+         + product("%part", "%a1", "%a2", (part, b, c), ["(b, m, n, k) -> (b, m, k)", "(b, m, n, k) -> (k, n)", "(b, m, n, k) -> (b, m, n)"], ["parallel"] * 3 + ["reduction"]))
 
 
 def scales():
@@ -168,7 +173,41 @@ def scales():
          + elementwise("%p", d, d, ["%v = arith.mulf %x, %s0 : f32", "%w = arith.mulf %v, %s1 : f32"], "%w", [("%a2", scalar), ("%a3", scalar)]))
 
 
-{"layouts": layouts, "shapes": shapes, "scales": scales, "empty": empty}[sys.argv[1]]()
+def refused():
+    """Almost products for cuBLASLt, and one that is."""
+    maps = ["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", "(m, n, k) -> (m, n)"]
+    matmul(4, 6, 5, "f32", "f32")
+    f32, bf16 = tensor((4, 6), "f32"), tensor((4, 6), "bf16")
+    a, b, wa, wb = tensor((4, 5), "bf16"), tensor((5, 6), "bf16"), tensor((4, 5), "f32"), tensor((5, 6), "f32")
+    # Factors of two types; of a type that the result does not go with; accumulated in another than what is added to.
+    case([wa, b, f32], f32, product("%a0", "%a1", "%a2", (wa, b, f32), maps, MATMUL))
+    wide = tensor((4, 6), "f64")
+    case([wa, wb, wide], wide, product("%a0", "%a1", "%a2", (wa, wb, wide), maps, MATMUL))
+    case([a, b, f32], bf16, product("%a0", "%a1", "%a2", (a, b, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, bf16, ["%y = arith.truncf %x : f32 to bf16"], "%y"))
+    # Ones before; a result that is rounded and then scaled; a factor that is rounded.
+    case([a, b], f32, zeros((4, 6), "f32").replace("0.0", "1.0") + product("%a0", "%a1", "%z", (a, b, f32), maps, MATMUL))
+    case([a, b], bf16, zeros((4, 6), "f32") + product("%a0", "%a1", "%z", (a, b, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, bf16, ["%y = arith.truncf %x : f32 to bf16"], "%y", result="%q") + "  %h = arith.constant 0.3 : bf16\n"
+         + elementwise("%q", bf16, bf16, ["%v = arith.mulf %x, %h : bf16"], "%v"))
+    case([wa, b], f32, elementwise("%a0", wa, a, ["%w = arith.truncf %x : f32 to bf16"], "%w", result="%n") + zeros((4, 6), "f32")
+         + product("%n", "%a1", "%z", (a, b, f32), maps, MATMUL))
+    # A scale in memory of what is not 8-bit floats; 8-bit floats across the sum, and in other sizes.
+    scalar = tensor((), "f32")
+    case([a, b, scalar], f32, zeros((4, 6), "f32") + product("%a0", "%a1", "%z", (a, b, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, f32, ["%v = arith.mulf %x, %s0 : f32"], "%v", [("%a2", scalar)]))
+    for (m, n, k), tb in [((16, 16, 32), False), ((16, 16, 40), True)]:
+        matmul(m, n, k, "f8E4M3FN", "f32", tb=tb, beta=False)
+    # Every other column.
+    whole = tensor((4, 10), "f32")
+    case([whole, wb, f32], f32, f"  %part = tensor.extract_slice %a0[0, 0] [4, 5] [1, 2] : {whole} to {wa}\n"
+         + product("%part", "%a1", "%a2", (wa, wb, f32), maps, MATMUL))
+    # More than a product.
+    case([wa, wb, f32], f32, product("%a0", "%a1", "%a2", (wa, wb, f32), maps, MATMUL, "%p")
+         + elementwise("%p", f32, f32, ["%v = arith.addf %x, %x : f32"], "%v"))
+
+
+{"layouts": layouts, "shapes": shapes, "scales": scales, "empty": empty, "refused": refused}[sys.argv[1]]()
 print('ncclx.grid @g ["tp" = 2]')
 print("\n".join(text))
 formal = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))

@@ -253,12 +253,25 @@ TEST(Equivalence, AccumulationTypesAndOrders) {
   expectEqual(g);
 }
 
+// Of nine, in types so narrow that another order gives other bits.
+TEST(Equivalence, OrdersOfManyInNarrowTypes) {
+  GraphText g({{"x", 9}});
+  for (const char *element : {"f16", "bf16", "f8E4M3FN", "f8E5M2"})
+    for (const char *order : {"rank", "ring", "tree"}) {
+      Tensor a = g.argument({40}, element);
+      g.result(g.allReduce(a, sum(element, order), {"x"}));
+      g.result(g.reduceScatter(a, 0, sum(element, order), {"x"}));
+      if (std::string(order) != "ring")
+        g.result(g.reduce(a, 4, sum(element, order), {"x"}));
+    }
+  expectEqual(g, {.runs = 1, .adversarial = 1});
+}
+
 // Groups over some of a grid's axes, in any order.
 void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::string &algorithm) {
   for (const Axes &axes : groups)
     for (Kind kind : allKinds) {
-      if (!carries(algorithm, kind) ||
-          (kind == Kind::AllToAllV && (axes.size() > 1 || axes.groups.size() == 1)))
+      if (!carries(algorithm, kind))
         continue;
       GraphText g(grid);
       g.algorithm = algorithm;
@@ -300,7 +313,7 @@ TEST(SlowEquivalence, ListedGroupsWithAxes) {
   expectGrid({{"x", 6}}, {listed({{0, 2, 4}, {1, 3, 5}})}, "bruck");
 }
 
-// Groups that no axes span: of one size, for everything; of several, for what has no shards.
+// Groups that no axes span, of one size and of several, which may cut a size unevenly.
 TEST(Equivalence, ListedGroupsWithoutAxes) {
   const Axes even = listed({{4, 0, 1}, {5, 2, 3}}), uneven = listed({{3, 1}, {2}, {0, 5, 4}});
   for (const Grid &grid : {Grid{{"x", 6}}, Grid{{"x", 2}, {"y", 3}}}) {
@@ -327,6 +340,45 @@ TEST(Equivalence, ListedGroupsWithoutAxes) {
     g.result(g.broadcast(g.argument({0, 3}, "i8"), 0, uneven));
     expectEqual(g);
   }
+}
+
+// Their shards: one that is short, members without any, and nothing at all; of groups of two sizes
+// that cut a size into as many rows. What a scatter leaves open, a gather does not read.
+TEST(Equivalence, UnevenShardsOfListedGroups) {
+  const Axes even = listed({{4, 0, 1}, {5, 2, 3}}), uneven = listed({{3, 1}, {2, 0, 5, 4}});
+  GraphText g({{"x", 6}});
+  for (auto [axes, element, rows] : {std::tuple(even, "f32", 7),
+                                     {even, "i8", 2},
+                                     {even, "bf16", 0},
+                                     {uneven, "f64", 1},
+                                     {uneven, "f16", 0}}) {
+    int64_t n = g.groupSize(axes), each = ceilDiv(rows, n);
+    Tensor whole = g.argument({3, rows, 2}, element), shard = g.argument({3, each, 2}, element);
+    Tensor sum =
+        g.reduceScatter(whole, 1, std::string("max accumulate ") + element + " order any", axes);
+    g.result(g.allGather(shard, 1, rows, axes));
+    g.result(g.gather(shard, 1, rows, 1, axes));
+    g.result(sum);
+    g.result(g.allGather(sum, 1, rows, axes));
+    g.result(g.gather(g.scatter(whole, 1, 1, axes), 1, rows, 0, axes));
+  }
+  expectEqual(g, {.runs = 2, .adversarial = 1});
+}
+
+// Counts, known before and at run time, of listed groups and along axes in any order.
+TEST(Equivalence, CountsOfAnyGroups) {
+  Axes groups = listed({{4, 0, 1}, {5, 2, 3}});
+  const std::vector<Shape> counts = {{0, 2, 1}, {3, 0, 0}, {1, 1, 4}};
+  GraphText g({{"x", 2}, {"y", 3}});
+  Tensor a = g.argument({6, 5}, "f32");
+  g.result(g.allToAllV(a, 0, counts, groups));
+  g.result(g.allToAllSized(a, 0, g.sizes(3, 2, "i64"), groups));
+  std::vector<Shape> all(6, Shape(6));
+  for (int64_t from = 0; from < 6; ++from)
+    for (int64_t to = 0; to < 6; ++to)
+      all[from][to] = (from * 5 + to * 3) % 4 / 2;
+  g.result(g.allToAllV(a, 0, all, {"y", "x"}));
+  expectEqual(g);
 }
 
 // Several grids of the same ranks, one of which crosses the others, and groups that overlap:

@@ -19,6 +19,10 @@ std::string Tensor::type() const {
   return text + element + ">";
 }
 
+std::string Tensor::valueType() const {
+  return isFuture ? "!ncclx.future<" + type() + ">" : type();
+}
+
 int64_t GraphText::ranks() const {
   int64_t n = 1;
   for (auto &[name, size] : grids.at("g"))
@@ -67,10 +71,21 @@ Tensor GraphText::uniformArgument(Shape shape, const std::string &element) {
   return t;
 }
 
+std::string GraphText::index(int64_t i) {
+  std::string name = fresh();
+  line(name + " = arith.constant " + std::to_string(i) + " : index");
+  return name;
+}
+
 std::string GraphText::condition(const Tensor &flags, int64_t i) {
-  std::string index = fresh(), flag = fresh(), zero = fresh(), isSet = fresh();
-  line(index + " = arith.constant " + std::to_string(i) + " : index");
-  line(flag + " = tensor.extract " + flags.name + "[" + index + "] : " + flags.type());
+  return condition(flags, index(i));
+}
+
+std::string GraphText::condition(const Tensor &flags, const std::string &i) {
+  std::string number = index(flags.count());
+  std::string place = fresh(), flag = fresh(), zero = fresh(), isSet = fresh();
+  line(place + " = arith.remui " + i + ", " + number + " : index");
+  line(flag + " = tensor.extract " + flags.name + "[" + place + "] : " + flags.type());
   line(zero + " = arith.constant 0 : " + flags.element);
   line(isSet + " = arith.cmpi sgt, " + flag + ", " + zero + " : " + flags.element);
   return isSet;
@@ -82,16 +97,42 @@ Tensor GraphText::branch(const std::string &condition, const std::function<Tenso
   auto region = [&](const std::function<Tensor()> &write) {
     body.clear();
     Tensor t = write();
-    line("scf.yield " + t.name + " : " + t.type());
+    line("scf.yield " + t.name + " : " + t.valueType());
     return std::pair(t, std::move(body));
   };
   auto [t, taken] = region(then);
   auto [other, left] = region(otherwise);
   body = std::move(before);
   t.name = fresh();
-  line(t.name + " = scf.if " + condition + " -> " + t.type() + " {\n" + taken + "  } else {\n" +
-       left + "  }");
+  line(t.name + " = scf.if " + condition + " -> " + t.valueType() + " {\n" + taken +
+       "  } else {\n" + left + "  }");
   return t;
+}
+
+GraphText::Carried
+GraphText::loop(int64_t from, int64_t to, int64_t step, const Carried &carried,
+                const std::function<Carried(const std::string &i, const Carried &)> &write) {
+  std::string bounds = index(from) + " to " + index(to) + " step " + index(step);
+  std::string i = fresh(), loop = fresh(), inits, types, yields;
+  Carried inside = carried, results = carried;
+  for (size_t k = 0; k < carried.size(); ++k) {
+    std::string comma = k ? ", " : "";
+    inside[k].name = fresh();
+    results[k].name = loop + "#" + std::to_string(k);
+    inits += comma + inside[k].name + " = " + carried[k].name;
+    types += comma + carried[k].valueType();
+  }
+  std::string before = std::move(body);
+  body.clear();
+  Carried next = write(i, inside);
+  for (size_t k = 0; k < next.size(); ++k)
+    yields += (k ? ", " : "") + next[k].name;
+  line("scf.yield " + yields + " : " + types);
+  std::string written = std::move(body);
+  body = std::move(before);
+  line(loop + ":" + std::to_string(carried.size()) + " = scf.for " + i + " = " + bounds +
+       " iter_args(" + inits + ") -> (" + types + ") {\n" + written + "  }");
+  return results;
 }
 
 Tensor GraphText::op(const std::string &words, Shape shape, const std::string &element) {
@@ -120,7 +161,7 @@ Tensor GraphText::collective(const std::string &op, const std::string &words, co
   else
     line(t.name + " = " + text);
   into.reset();
-  async = false;
+  t.isFuture = std::exchange(async, false);
   schedule.clear();
   return t;
 }
@@ -302,20 +343,23 @@ Tensor GraphText::permute(const Tensor &in, const std::string &how, const Axes &
 Tensor GraphText::await(const Tensor &future) {
   Tensor t = future;
   t.name = fresh();
-  line(t.name + " = ncclx.await " + future.name + " : !ncclx.future<" + t.type() + "> -> " +
-       t.type());
+  t.isFuture = false;
+  line(t.name + " = ncclx.await " + future.name + " : " + future.valueType() + " -> " + t.type());
   return t;
 }
 
 Tensor GraphText::chunk(const Tensor &future, int64_t i, int64_t dim) {
-  Tensor t = future, whole = future;
+  return chunk(future, index(i), dim);
+}
+
+Tensor GraphText::chunk(const Tensor &future, const std::string &i, int64_t dim) {
+  Tensor t = future;
   t.name = fresh();
+  t.isFuture = false;
   t.shape[dim] /= future.number;
-  std::string index = fresh();
-  line(index + " = arith.constant " + std::to_string(i) + " : index");
-  line(t.name + " = ncclx.await " + future.name + " chunk " + index + " of " +
-       std::to_string(future.number) + " dim " + std::to_string(dim) + " : !ncclx.future<" +
-       whole.type() + "> -> " + t.type());
+  line(t.name + " = ncclx.await " + future.name + " chunk " + i + " of " +
+       std::to_string(future.number) + " dim " + std::to_string(dim) + " : " + future.valueType() +
+       " -> " + t.type());
   return t;
 }
 
@@ -344,11 +388,11 @@ Tensor GraphText::matmul(const Tensor &a, const Tensor &b) {
 }
 
 /// "[0, 2, 0] [4, 3, 5] [1, 1, 1]": the box that has `size` rows of `dim` from `begin`.
-static std::string box(const Shape &shape, int64_t dim, int64_t begin, int64_t size) {
+static std::string box(const Shape &shape, int64_t dim, const std::string &begin, int64_t size) {
   std::string offsets, sizes, strides;
   for (int64_t i = 0; i < int64_t(shape.size()); ++i) {
     std::string comma = i ? ", " : "";
-    offsets += comma + std::to_string(i == dim ? begin : 0);
+    offsets += comma + (i == dim ? begin : "0");
     sizes += comma + std::to_string(i == dim ? size : shape[i]);
     strides += comma + "1";
   }
@@ -356,6 +400,10 @@ static std::string box(const Shape &shape, int64_t dim, int64_t begin, int64_t s
 }
 
 Tensor GraphText::slice(const Tensor &in, int64_t dim, int64_t begin, int64_t size) {
+  return slice(in, dim, std::to_string(begin), size);
+}
+
+Tensor GraphText::slice(const Tensor &in, int64_t dim, const std::string &begin, int64_t size) {
   Tensor t{fresh(), in.shape, in.element, {}, 0};
   t.shape[dim] = size;
   line(t.name + " = tensor.extract_slice " + in.name + box(in.shape, dim, begin, size) + " : " +
@@ -367,7 +415,8 @@ Tensor GraphText::insert(const Tensor &in, const Tensor &whole, int64_t dim, int
   Tensor t = whole;
   t.name = fresh();
   line(t.name + " = tensor.insert_slice " + in.name + " into " + whole.name +
-       box(whole.shape, dim, begin, in.shape[dim]) + " : " + in.type() + " into " + whole.type());
+       box(whole.shape, dim, std::to_string(begin), in.shape[dim]) + " : " + in.type() + " into " +
+       whole.type());
   return t;
 }
 

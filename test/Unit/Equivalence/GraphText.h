@@ -34,10 +34,13 @@ struct Tensor {
   Shape shape;
   std::string element;
   std::optional<Padding> padding;
-  int64_t number = 0; ///< of futures: members
+  int64_t number = 0;    ///< of what a collective gives: members
+  bool isFuture = false; ///< of this tensor
 
   int64_t count() const;
   std::string type() const;
+  /// The future's, where it is one.
+  std::string valueType() const;
 };
 
 /// Builds `func.func @f` line by line; each word gives the tensor that it makes.
@@ -89,18 +92,27 @@ public:
   void wait(const Tensor &window, const std::string &peers, int64_t count = 1);
   Tensor await(const Tensor &future);
   Tensor chunk(const Tensor &future, int64_t i, int64_t dim);
+  Tensor chunk(const Tensor &future, const std::string &i, int64_t dim);
 
   /// linalg.`what` of two tensors of one type, into `out` or a buffer of its own.
   Tensor elementwise(const std::string &what, const Tensor &a, const Tensor &b,
                      const std::optional<Tensor> &out = std::nullopt);
   Tensor matmul(const Tensor &a, const Tensor &b);
   Tensor slice(const Tensor &in, int64_t dim, int64_t begin, int64_t size);
+  Tensor slice(const Tensor &in, int64_t dim, const std::string &begin, int64_t size);
   Tensor insert(const Tensor &in, const Tensor &whole, int64_t dim, int64_t begin);
   /// "%c": whether number i of `flags`, in one dimension, is above 0.
   std::string condition(const Tensor &flags, int64_t i);
+  /// The same of number `i` modulo how many there are, an index.
+  std::string condition(const Tensor &flags, const std::string &i);
   /// scf.if: what one of the two gives, of one type.
   Tensor branch(const std::string &condition, const std::function<Tensor()> &then,
                 const std::function<Tensor()> &otherwise);
+  using Carried = std::vector<Tensor>;
+  /// scf.for with constant bounds: `body` gets the number and what is carried, tensors and futures,
+  /// and gives what goes on.
+  Carried loop(int64_t from, int64_t to, int64_t step, const Carried &carried,
+               const std::function<Carried(const std::string &i, const Carried &)> &body);
   /// Any other op: `words` behind "%name = ".
   Tensor op(const std::string &words, Shape shape, const std::string &element);
 
@@ -131,6 +143,7 @@ private:
   /// " root [1, 0] "
   std::string rootWords(int64_t root, const Axes &axes) const;
   std::string fresh() { return "%v" + std::to_string(names++); }
+  std::string index(int64_t i);
   void line(const std::string &text) { body += "  " + text + "\n"; }
   Tensor collective(const std::string &op, const std::string &words, const Tensor &in, Shape out,
                     const Axes &axes);

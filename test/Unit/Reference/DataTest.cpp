@@ -70,4 +70,20 @@ TEST_F(Data, NanIsNanAndZeroHasASign) {
             "(largest difference 0.5)");
 }
 
+// A tolerance is of values: a zero's sign is within any, a NaN in none.
+TEST_F(Data, ComparesWithinATolerance) {
+  Type type = tensor({4}, b.getF32Type());
+  float x[] = {1, 0.0f, 5, 2}, y[] = {1.25f, -0.0f, 5, 2.5f};
+  EXPECT_EQ(compare(type, x, y).different, 3);
+  EXPECT_EQ(compare(type, x, y, 0).different, 2);
+  EXPECT_EQ(compare(type, x, y, 0.25).different, 1);
+  EXPECT_EQ(compare(type, x, y, 0.25).first, 3);
+  EXPECT_EQ(compare(type, x, y, 0.5).different, 0);
+  EXPECT_EQ(compare(type, x, y, 0.5).largest, 0.5);
+  EXPECT_EQ(largestMagnitude(type, x), 5);
+  y[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(compare(type, x, y, 10).different, 1);
+  EXPECT_EQ(largestMagnitude(type, y), 5);
+}
+
 } // namespace

@@ -1,6 +1,8 @@
 //===- HostComputeTest.cpp - What host code computes, against plain C++ ---===//
 #include "HostCode.h"
 
+#include "llvm/ADT/APFloat.h"
+
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -138,6 +140,49 @@ TEST(HostCompute, HalfConversionsOverAllCodes) {
       ASSERT_TRUE(std::isnan(f16ToFloat(c[i]))) << i;
     else
       ASSERT_EQ(c[i], want) << i;
+  }
+}
+
+// Exact in every wider type, NaNs but for their bits.
+TEST(HostCompute, BytesExtendOverAllCodes) {
+  for (const char *name : {"f8E4M3FN", "f8E5M2"}) {
+    std::string text = R"(
+      func.func @f(%a: memref<256xBYTE>, %f: memref<256xf32>, %d: memref<256xf64>, %h: memref<256xf16>) {
+        linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                        iterator_types = ["parallel"]}
+          ins(%a : memref<256xBYTE>) outs(%f, %d, %h : memref<256xf32>, memref<256xf64>, memref<256xf16>) {
+          ^bb0(%x: BYTE, %o: f32, %p: f64, %q: f16):
+            %s = arith.extf %x : BYTE to f32
+            %t = arith.extf %x : BYTE to f64
+            %u = arith.extf %x : BYTE to f16
+            linalg.yield %s, %t, %u : f32, f64, f16 }
+        return
+      })";
+    for (size_t at; (at = text.find("BYTE")) != std::string::npos;)
+      text.replace(at, 4, name);
+    HostCode code(text);
+    std::vector<uint8_t> a(256);
+    for (int i = 0; i < 256; ++i)
+      a[i] = uint8_t(i);
+    std::vector<float> f(256);
+    std::vector<double> d(256);
+    std::vector<uint16_t> h(256);
+    code.call("f", a.data(), f.data(), d.data(), h.data());
+    const llvm::fltSemantics &semantics =
+        name[3] == '4' ? llvm::APFloat::Float8E4M3FN() : llvm::APFloat::Float8E5M2();
+    for (int i = 0; i < 256; ++i) {
+      llvm::APFloat exact(semantics, llvm::APInt(8, i)),
+          half(llvm::APFloat::IEEEhalf(), llvm::APInt(16, h[i]));
+      if (exact.isNaN()) {
+        EXPECT_TRUE(std::isnan(f[i]) && std::isnan(d[i]) && half.isNaN()) << name << " " << i;
+        continue;
+      }
+      double want = exact.convertToDouble();
+      EXPECT_EQ(f[i], want) << name << " " << i;
+      EXPECT_EQ(d[i], want) << name << " " << i;
+      EXPECT_EQ(half.convertToDouble(), want) << name << " " << i;
+      EXPECT_EQ(std::signbit(f[i]), exact.isNegative()) << name << " " << i;
+    }
   }
 }
 

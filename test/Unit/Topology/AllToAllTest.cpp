@@ -199,6 +199,51 @@ TEST(AllToAll, AHundredWithoutSymmetry) {
   EXPECT_LT(gapOf(bound), 0.1) << bound.detail;
 }
 
+/// Links of rates between `least` and `least` times 2^`doublings`, each direction by itself; pairs
+/// that a number of 0..99 puts below `lost` have none but in a ring.
+Topology uneven(unsigned n, unsigned doublings, unsigned lost, bool oneWay) {
+  uint64_t state = 12345;
+  auto random = [&] { return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33; };
+  Topology topo = graph({{0, n - 1}});
+  topo.links.clear();
+  for (unsigned i = 0; i < n; ++i)
+    for (unsigned j = 0; j < n; ++j) {
+      bool inRing = (i + 1) % n == j || (!oneWay && (j + 1) % n == i);
+      uint64_t chance = random() % 100, rate = random() % 1'000'000;
+      rate = (rate + 1'000'000) << random() % (doublings + 1);
+      if (i != j && (inRing || chance >= lost))
+        topo.links.push_back({i, j, LinkKind::nvlink, 1, {int64_t(rate), int64_t(rate)}, 500, 0});
+    }
+  return topo;
+}
+
+TEST(AllToAll, DenseAndOfAllRates) {
+  for (const Machine &machine : {Machine{"64, all pairs", uneven(64, 3, 0, false)},
+                                 {"64, rates of 1 to 10^5", uneven(64, 17, 0, false)},
+                                 {"61, two pairs of five", uneven(61, 5, 60, false)},
+                                 {"50, one way only", uneven(50, 3, 50, true)}}) {
+    LowerBound bound = ofOneByte(machine.topo);
+    EXPECT_LT(gapOf(bound), 0.2) << machine.name << ": " << bound.detail;
+    EXPECT_FALSE(isOptimum(bound)) << machine.name << ": another machine is needed here";
+  }
+}
+
+TEST(AllToAll, TheThinPortOfADenseMachine) {
+  // What must leave rank 7 decides; the program does not know, and must find it.
+  Topology topo = uneven(64, 3, 0, false);
+  Rational port = 0;
+  for (Link &link : topo.links)
+    if (link.from == 7) {
+      link.perWire = {Rational(100'000), Rational(100'000)};
+      port += link.perWire.raw;
+    }
+  LowerBound bound = ofOneByte(topo);
+  Rational least = Rational(63) / port;
+  EXPECT_LE(bound.seconds, least);
+  EXPECT_GT(bound.seconds, least * Rational::make(999, 1000));
+  EXPECT_LT(gapOf(bound), 0.2) << bound.detail;
+}
+
 std::vector<LowerBound> unequal(const Topology &topo, llvm::ArrayRef<uint64_t> counts) {
   std::vector<unsigned> group = everyone(topo);
   BoundQuery query;
@@ -292,6 +337,19 @@ TEST(AllToAllV, ALargeMeshLessALink) {
     if (b.argument == "concurrent flow") {
       seen = true;
       EXPECT_LT(gapOf(b), 0.1) << b.detail;
+    }
+  EXPECT_TRUE(seen);
+}
+
+TEST(AllToAllV, DenseAndOfAllAmounts) {
+  std::vector<uint64_t> counts;
+  for (uint64_t i = 0; i < 64 * 64; ++i)
+    counts.push_back(i % 5 == 0 ? 0 : uint64_t(1000) << i * 7919 % 13);
+  bool seen = false;
+  for (const LowerBound &b : unequal(uneven(64, 3, 0, false), counts))
+    if (b.argument == "concurrent flow") {
+      seen = true;
+      EXPECT_LT(gapOf(b), 0.2) << b.detail;
     }
   EXPECT_TRUE(seen);
 }

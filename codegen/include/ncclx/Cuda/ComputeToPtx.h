@@ -17,6 +17,7 @@ namespace mlir::ncclx {
 struct ComputeKernel {
   std::string name;
   int64_t blocks = 1, threads = 1, arguments = 0, scratchBytes = 0;
+  std::string refused;          ///< why a product is an entry, although cuBLASLt was asked for
   std::optional<CudaGemm> gemm; ///< no entry; `scratchBytes` is most of what it may take
 };
 

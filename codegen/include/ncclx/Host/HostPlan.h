@@ -56,6 +56,7 @@ struct HostPlan {
   SmallVector<Size> sizes;           ///< set by who made the program for them
   SmallVector<Reduction> reductions; ///< each once, in the order of the text
   SmallVector<std::string> kernels;  ///< functions that the host code calls with addresses
+  SmallVector<int64_t> kernelSms;    ///< of each: multiprocessors that the program gives it; 0: all
 
   /// Positions in `windows` of what the caller passes as inputs, those changed in place among them;
   /// of the outputs; and of what is changed in place. Each in the order of its arguments.

@@ -15,11 +15,8 @@ struct ReadResult {
   std::string format;
 };
 
-/// All bytes of a file ("-": standard input), up to 256 MiB, also of devices and pipes, which tell
-/// no size. std::nullopt, and `problem` says why, if it is no file, cannot be read or is larger.
-std::optional<std::string> readBytes(llvm::StringRef path, std::string &problem);
-
-/// Reads a file ("-": standard input) by its content, whatever its name: JSON of this project, or NCCL's or RCCL's
+/// Reads a file ("-": standard input) by its content, whatever its name: JSON of this project, or
+/// NCCL's or RCCL's
 /// `<system>` XML. Never throws, never aborts; what can go on goes on.
 ReadResult readTopologyFile(llvm::StringRef path);
 /// The same of text in memory. `name` becomes the topology's name where the text gives none.
@@ -45,8 +42,9 @@ struct DiscoverOptions {
   /// NVIDIA's management library, loaded by this name if `ranks` is 0.
   std::string nvml = "libnvidia-ml.so.1";
 };
-/// This machine. Its GPUs are the ranks where NVML or AMD's kernel driver finds any and `ranks` is 0:
-/// with their NVLinks or xGMI links, PCI trees and verbs ports. Else processes that share cores, and the memories of its NUMA nodes.
+/// This machine. Its GPUs are the ranks where NVML or AMD's kernel driver finds any and `ranks` is
+/// 0: with their NVLinks or xGMI links, PCI trees and verbs ports. Else processes that share cores,
+/// and the memories of its NUMA nodes.
 ReadResult discoverThisMachine(const DiscoverOptions &options);
 
 } // namespace mlir::ncclx::topology

@@ -9,33 +9,41 @@
 
 namespace mlir::ncclx::topology {
 
-/// A tree between the members of a group along which a share of the root's data goes to all (or,
-/// the other way round, all members' contributions to the root).
+/// What moves along a packing's trees.
+enum class TreeFlow {
+  spread,       ///< each root's data to all: all_gather
+  sum,          ///< all members' contributions to each root: reduce_scatter
+  sumAndSpread, ///< contributions to some root, and from there their sum to all: all_reduce
+};
+
+/// A way of one share of the data between the members of a group, who are named by their index.
 struct PackedTree {
-  unsigned root = 0;            ///< as an index into the group, like all that follow
-  unsigned share = 1;           ///< of TreePacking::shares
-  std::vector<unsigned> parent; ///< of each member; the root's own is itself
-  std::vector<unsigned> order;  ///< every member, parents before their children
+  unsigned root = 0;
+  std::vector<unsigned> in;  ///< the parent to which each member's sum goes; empty: no sums
+  std::vector<unsigned> out; ///< the parent from which each gets the data; empty: it stays there
 };
 
 struct TreePacking {
-  std::vector<PackedTree> trees; ///< by root
-  unsigned shares = 1;           ///< of each root's data; its trees carry as many together
-  unsigned depth = 0;            ///< edges of the longest way from a root
-  /// Seconds for a byte of each root's data, all trees at once: the busiest resource.
+  std::vector<PackedTree> trees; ///< by root, who is its own parent; the same one may come again
+  unsigned shares = 1; ///< trees of each root, which carry its data; of sumAndSpread of all roots
+  unsigned depth = 0;  ///< edges of the longest way, to a root and from it
+  /// Seconds for a byte of each root's data (of sumAndSpread of all data), all trees at once: the
+  /// busiest resource.
   double secondsPerByte = 0;
   /// What no packing of trees can beat, by the prices of the linear program.
   double leastSecondsPerByte = 0;
+  /// Seconds for a byte from one member to another while all that the trees use is in use; 0 where
+  /// none goes that way.
+  std::vector<std::vector<double>> edgeSeconds;
 };
 
-/// Packs trees of one root for each member so that all roots' data moves at the highest common
-/// rate: a linear program over trees, whose columns are generated as least-cost arborescences at
-/// its prices, its solution rounded to `maxShares` shares at most. An edge is a route of
-/// ResourceModel, with all that it holds. With `inward`, data goes from the children to their
-/// parents, and every edge has a route back, so that the trees serve both ways. std::nullopt where
-/// some member cannot be reached, or the group has more than `maxTreeMembers`.
+/// Packs trees so that data moves at the highest rate, the same for all roots, or where the roots
+/// are free at the highest rate of all together: a linear program over trees, whose columns are
+/// generated as least-cost arborescences at its prices; then few whole shares that come near it. An
+/// edge is a route of ResourceModel, with all that it holds, and has a route back. std::nullopt
+/// where some member cannot be reached, or the group has more than `maxTreeMembers`.
 std::optional<TreePacking> packTrees(ResourceModel &resources, llvm::ArrayRef<unsigned> group,
-                                     bool inward, unsigned maxShares = 48);
+                                     TreeFlow flow);
 constexpr unsigned maxTreeMembers = 64;
 
 /// Packings and routings of one topology, each made once. Belongs to one thread; the topology
@@ -51,8 +59,8 @@ public:
   /// Seconds that a sum takes for each byte that it reads or writes, on the slowest rank; 0 where
   /// copies stand still meanwhile.
   double sumSecondsPerByte() const { return sums; }
-  /// Null where packTrees has none. Inward trees have few shares: each is summed by itself.
-  const TreePacking *pack(llvm::ArrayRef<unsigned> group, bool inward);
+  /// Null where packTrees has none.
+  const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);
   /// Null where routeFlows has none.
   const Routing *route(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<uint64_t> amounts,
                        unsigned maxShares = maxRoutedShares);
@@ -61,7 +69,7 @@ private:
   unsigned ranks, lanes = 1;
   double sums = 0;
   ResourceModel resources;
-  std::map<std::pair<std::vector<unsigned>, bool>, std::optional<TreePacking>> known;
+  std::map<std::pair<std::vector<unsigned>, TreeFlow>, std::optional<TreePacking>> known;
   std::map<std::tuple<std::vector<unsigned>, std::vector<uint64_t>, unsigned>,
            std::optional<Routing>>
       routings;

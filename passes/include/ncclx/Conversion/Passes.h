@@ -22,6 +22,7 @@ class MemRefDialect;
 
 namespace mlir::ncclx::topology {
 class TreePacker;
+enum class TreeFlow;
 }
 
 namespace mlir::ncclx {
@@ -45,6 +46,9 @@ ctran::ProgramOp getSchedule(CollectiveOpInterface op);
 
 /// The order in which `algorithm` reduces; `any` where it is none that the language names.
 ReductionOrder orderOf(Algorithm algorithm);
+
+/// What moves along the trees of a collective that they can carry.
+topology::TreeFlow treeFlowOf(CollectiveOpInterface op);
 
 #define GEN_PASS_DECL
 #include "ncclx/Conversion/Passes.h.inc"

@@ -167,6 +167,26 @@ def VerifyInFlight : Pass<"ncclx-verify-in-flight", "ModuleOp"> {
   }];
 }
 
+def GroupProducts : Pass<"ncclx-group-products", "ModuleOp"> {
+  let summary = "Put a product of matrices with what only prepares or finishes it into one kernel";
+  let description = [{
+    For carriers that do all of it in one call of a library (cuBLASLt). Works on memrefs, in functions that communicate. What
+    belongs to a product are its neighbours that have nothing between them that touches memory: zeros or a copy in what
+    it adds to, factors that are extended and scaled for it alone, and its result scaled and rounded, where nobody else
+    reads it before. The group becomes an `scf.execute_region`, which `convert-ncclx-to-ctran` makes one kernel; its buffers
+    that nobody else uses go with it.
+
+    Before:
+    ```mlir
+    linalg.fill ins(%zero : f32) outs(%p : memref<4x4xf32>)
+    linalg.matmul ins(%a, %b : memref<4x8xbf16>, memref<8x4xbf16>) outs(%p : memref<4x4xf32>)
+    linalg.generic {...} ins(%p : memref<4x4xf32>) outs(%d : memref<4x4xbf16>) { /* arith.truncf */ }
+    ```
+    After: the same, and the allocation of `%p`, in `scf.execute_region { ... }`.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+}
+
 def UnrollCommunication : Pass<"ncclx-unroll-communication", "ModuleOp"> {
   let summary = "Unroll loops with constant bounds that communicate";
   let description = [{

@@ -34,6 +34,12 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
   llvm_unreachable("all algorithms are handled");
 }
 
+topology::TreeFlow mlir::ncclx::treeFlowOf(CollectiveOpInterface op) {
+  if (!op.isReduction())
+    return topology::TreeFlow::spread;
+  return op.getDataflow().inCut ? topology::TreeFlow::sum : topology::TreeFlow::sumAndSpread;
+}
+
 /// Is some chunk of the result awaited by itself?
 static bool isAwaitedByChunk(CollectiveOpInterface op) {
   auto start = op->getParentOfType<StartOp>();
@@ -95,16 +101,11 @@ Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
 
 /// Of groups that no axes span.
 static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
-  Dataflow flow = op.getDataflow();
-  if (algorithm != Algorithm::Direct || flow.isCounted())
+  if (algorithm != Algorithm::Direct)
     return "no axes span its groups";
-  int64_t members = getGroupSize(op);
-  for (auto [dim, type] :
-       {std::pair(flow.inCut, op.getInputType()), {flow.outCut, op.getOutputType()}})
-    if (dim && (type.getDimSize(*dim) % members || !haveOneSize(op)))
-      return llvm::formatv("no axes span its groups, which do not cut {0} rows evenly",
-                           type.getDimSize(*dim))
-          .str();
+  Dataflow flow = op.getDataflow();
+  if (flow.inCut && flow.outCut && !haveOneSize(op))
+    return "no axes span its groups, which are not of one size";
   if (isAwaitedByChunk(op))
     return "no axes span its groups, and its result is awaited by chunk";
   return std::nullopt;
@@ -132,8 +133,6 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   bool oneAxis = axes == 1;
   switch (algorithm) {
   case Algorithm::Direct:
-    if (flow.counts && !oneAxis)
-      return llvm::formatv("counts are looked up along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Ring:
     if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())

@@ -1,5 +1,6 @@
 //===- Algorithms.cpp - What the built-in algorithms share ------------------------===//
-#include "Algorithms.h"
+#include "Places.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -78,6 +79,30 @@ Value ctran::memberNumber(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
                    CoordValueOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis)));
   }
   return number;
+}
+
+SmallVector<SmallVector<int64_t>> ctran::groupsAlong(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
+  int64_t ranks = s.program.getNumRanks(), n = 1;
+  for (unsigned axis : axes)
+    n *= s.size(axis);
+  SmallVector<SmallVector<int64_t>> groups;
+  llvm::SmallDenseMap<int64_t, int64_t> numbers; // by the rank of a group's first member
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t first = rank, member = 0;
+    for (unsigned axis : axes) {
+      int64_t stride = 1;
+      for (unsigned inner = axis + 1; inner < s.program.getGrid().size(); ++inner)
+        stride *= s.size(inner);
+      int64_t at = rank / stride % s.size(axis);
+      member = member * s.size(axis) + at;
+      first -= at * stride;
+    }
+    auto [it, isNew] = numbers.try_emplace(first, groups.size());
+    if (isNew)
+      groups.emplace_back(n);
+    groups[it->second][member] = rank;
+  }
+  return groups;
 }
 
 SmallVector<Value> ctran::joined(ValueRange a, ValueRange b) {

@@ -29,16 +29,15 @@ struct CollectiveSpec {
   int64_t root = 0;  ///< the root's number in the group
   int64_t shift = 0; ///< permute: data moves from x to x + shift along axes[0]
   SmallVector<std::pair<int64_t, int64_t>> pairs; ///< permute: (source, target) instead of a shift
-  /// Where a member may get nothing: writes a kernel that fills the output with zeros; gives its
-  /// token. Null for a permute by a shift.
+  /// Where a member may get nothing, or not all of its output: writes a kernel that fills it with
+  /// zeros; gives its token. Null for a permute by a shift.
   std::function<Value(ScheduleBuilder &, ValueRange after)> zero;
   /// The whole reduction, in one step over all members' elements.
   Combination combination;
   SmallVector<Value> inReady; ///< the input holds its value after these
   SmallVector<Value> outFree; ///< the output may be overwritten after these
 
-  /// Trees: from each member to all, or where there is a reduction from all to each.
-  const topology::TreePacking *outward = nullptr, *inward = nullptr;
+  const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
 
@@ -79,7 +78,7 @@ InFlight ringPermute(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Direct, between the root and every other member.
 InFlight directRooted(ScheduleBuilder &s, const CollectiveSpec &c);
-/// Direct, with as many rows from each to each as the counts say.
+/// Direct, with as many rows from each to each as the counts say, of any groups.
 InFlight directCounts(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Direct, of groups that no axes span.
 InFlight emitListed(ScheduleBuilder &s, const CollectiveSpec &c);

@@ -10,7 +10,8 @@ using namespace mlir::ctran;
 static constexpr int64_t fewUnits = 1024;
 
 CountedBlocks::CountedBlocks(ScheduleBuilder &s, const CollectiveSpec &c, bool cutFurther)
-    : s(s), c(c), axis(c.axes.front()), n(s.size(axis)), dim(*c.flow.inCut),
+    : s(s), c(c), groups(c.groups.empty() ? groupsAlong(s, c.axes) : c.groups),
+      places(this->s, groups), n(int64_t(groups.front().size())), dim(*c.flow.inCut),
       counts(c.flow.counts.getValues<int64_t>()) {
   for (int64_t count : counts)
     unit = std::gcd(unit, count);
@@ -30,7 +31,7 @@ CountedBlocks::CountedBlocks(ScheduleBuilder &s, const CollectiveSpec &c, bool c
   auto view = [&](Value window, MemRefType type) {
     return this->s.reindex(
         window, dim,
-        DimAttr::get(s.builder.getContext(), "", places(type) + 1, Cut::Chunked, unit));
+        DimAttr::get(s.builder.getContext(), "", unitsOf(type) + 1, Cut::Chunked, unit));
   };
   in = view(c.in, c.inType);
   out = view(c.out, c.outType);
@@ -59,11 +60,25 @@ int64_t CountedBlocks::unitElements() const {
 }
 
 Value CountedBlocks::table(int64_t by, llvm::function_ref<int64_t(int64_t x, int64_t other)> f) {
-  SmallVector<int64_t> values;
-  for (int64_t x = 0; x < n; ++x)
-    values.push_back(f(x, (x + by + n) % n));
-  return TableOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis),
-                         s.builder.getDenseI64ArrayAttr(values));
+  return places.number([&](int64_t rank) {
+    int64_t own = places.place[rank];
+    return f(own, (own + by + n) % n);
+  });
+}
+
+Value CountedBlocks::rankOf(int64_t by) {
+  if (!c.groups.empty())
+    return places.number([&](int64_t rank) { return places.further(rank, by); });
+  Members members(s, c.axes);
+  return members.rank(members.plus(members.own(), s.constant((by + n) % n)));
+}
+
+std::function<Value(Value)> CountedBlocks::viewsAt(int64_t by) {
+  if (c.groups.empty() && c.axes.size() == 1)
+    return [this, peer = s.neighbour(c.axes.front(), (by + n) % n)](Value memory) {
+      return s.at(memory, peer);
+    };
+  return [this, peer = rankOf(by)](Value memory) { return places.at(memory, peer); };
 }
 
 Value CountedBlocks::sent(int64_t by) {
@@ -79,8 +94,7 @@ Value CountedBlocks::landing(Value memory, int64_t by) {
 void CountedBlocks::start() {
   // What nobody sends is zero.
   outFree = full ? c.outFree : SmallVector<Value>{c.zero(s, c.outFree)};
-  Members members(s, c.axes);
-  given = s.source(s.range(in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
+  given = s.source(s.range(in), c.name, rankOf(0), {}, c.inReady, places.axes);
 }
 
 Value CountedBlocks::keepOwn(ScheduleBuilder &keeper) {
@@ -89,13 +103,12 @@ Value CountedBlocks::keepOwn(ScheduleBuilder &keeper) {
   if (!full)
     return kept;
   // The place more is the output's, too: who takes the whole finds all of it written.
-  return keeper.copy(s.range(in, s.constant(places(c.inType))),
-                     s.range(out, s.constant(places(c.outType))), Value(), kept,
+  return keeper.copy(s.range(in, s.constant(unitsOf(c.inType))),
+                     s.range(out, s.constant(unitsOf(c.outType))), Value(), kept,
                      keeper.controlLane(), "nothing");
 }
 
 Value CountedBlocks::demand(ValueRange ready) {
-  Members members(s, c.axes);
   Value held = ready.back();
   for (int64_t by = 0; by < n; ++by) {
     // From the member that is `by` further back.
@@ -105,7 +118,7 @@ Value CountedBlocks::demand(ValueRange ready) {
     Value begin = at([&](int64_t from, int64_t to) { return sentFrom(from, to); });
     Value place = at([&](int64_t from, int64_t to) { return landsAt(from, to); });
     Value size = at([&](int64_t from, int64_t to) { return rows(from, to); });
-    Value from = members.minus(members.own(), s.constant(by));
+    Value from = rankOf(-by);
     int64_t most = 0;
     for (int64_t x = 0; x < n; ++x)
       most = std::max(most, rows(x, (x + by) % n));
@@ -113,11 +126,10 @@ Value CountedBlocks::demand(ValueRange ready) {
       return s.branch(
           s.less(row, size),
           [&] {
-            SmallVector<Value> label = members.point(from);
-            label.push_back(s.add(begin, row));
             SmallVector<Value> after(ready);
             after.push_back(before);
-            return s.sink(s.range(out, s.add(place, row)), c.name, label, {}, after, c.axes);
+            return s.sink(s.range(out, s.add(place, row)), c.name, {from, s.add(begin, row)}, {},
+                          after, places.axes);
           },
           [&] { return before; });
     });
@@ -127,31 +139,30 @@ Value CountedBlocks::demand(ValueRange ready) {
 
 InFlight ctran::directCounts(ScheduleBuilder &s, const CollectiveSpec &c) {
   auto blocks = std::make_shared<CountedBlocks>(s, c, /*cutFurther=*/false);
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis);
-  Value rtr = s.slots(c.name + ".ready", s.boundDim(axis), 1);
-  Value data = s.slots(c.name + ".data", s.boundDim(axis), 1);
+  int64_t n = blocks->size();
+  DimAttr distances = s.freeDim(n);
+  Value rtr = s.slots(c.name + ".ready", distances, 1);
+  Value data = s.slots(c.name + ".data", distances, 1);
   blocks->start();
   InFlight flight;
-  flight.others.push_back(
-      s.forEachPeer(c.axes, blocks->outFree.front(), [&](const Point &peer, Value) {
-        return s.ready(s.slot(s.at(rtr, peer), s.own(axis)), blocks->outFree, "ready");
-      }));
+  for (int64_t by = 1; by < n; ++by)
+    flight.others.push_back(
+        s.ready(s.slot(blocks->viewsAt(-by)(rtr), s.constant(by)), blocks->outFree, "ready"));
   Value last = blocks->given;
   for (int64_t by = 1; by < n; ++by) {
-    Point to = s.neighbour(axis, by);
-    Value granted = s.awaitReady(s.slot(rtr, to[axis]), s.constant(1), last, "await ready");
-    last = s.put(blocks->sent(by), blocks->landing(s.at(blocks->out, to), by),
-                 s.slot(s.at(data, to), s.own(axis)), {blocks->given, granted}, "put");
+    Value granted = s.awaitReady(s.slot(rtr, s.constant(by)), s.constant(1), last, "await ready");
+    auto at = blocks->viewsAt(by);
+    last = s.put(blocks->sent(by), blocks->landing(at(blocks->out), by),
+                 s.slot(at(data), s.constant(by)), {blocks->given, granted}, "put");
     flight.inFree.push_back(last);
   }
   Value kept = blocks->keepOwn(s);
   flight.inFree.push_back(kept);
-  flight.finish = [s, c, blocks, data, kept]() mutable -> SmallVector<Value> {
+  flight.finish = [s, n, blocks, data, kept]() mutable -> SmallVector<Value> {
     SmallVector<Value> ready{kept};
-    ready.push_back(s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {
-      return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), before, "await data");
-    }));
+    for (int64_t by = 1; by < n; ++by)
+      ready.push_back(
+          s.arrive(s.slot(data, s.constant(by)), s.constant(1), ready.back(), "await data"));
     ready.push_back(blocks->demand(ready));
     return ready;
   };

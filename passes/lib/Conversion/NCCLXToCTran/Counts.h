@@ -2,7 +2,7 @@
 #ifndef NCCLX_LIB_CONVERSION_COUNTS_H
 #define NCCLX_LIB_CONVERSION_COUNTS_H
 
-#include "Algorithms.h"
+#include "Places.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -10,9 +10,9 @@
 
 namespace mlir::ctran {
 
-/// The matrix of an all_to_all_v along one axis, in units of rows that divide all of it, and what
-/// its algorithms have in common. How many rows go from each to each, and where they stand, are
-/// tables by coordinate, one for each distance: the counts are data, and the text grows with them.
+/// The matrix of an all_to_all_v, in units of rows that divide all of it, and what its algorithms
+/// have in common. How many rows go from each to each, and where they stand, are tables by the own
+/// rank, one for each distance: the counts are data, and the text grows with them.
 /// Ranks differ, so the proof is of all ranks, unit by unit.
 class CountedBlocks {
 public:
@@ -20,6 +20,7 @@ public:
   /// as a proof takes in its stride.
   CountedBlocks(ScheduleBuilder &s, const CollectiveSpec &c, bool cutFurther);
 
+  int64_t size() const { return n; } ///< of the group
   /// All in units.
   int64_t rows(int64_t from, int64_t to) const { return counts[from * n + to] / unit; }
   /// Where the rows stand in the sender's input and in the receiver's output.
@@ -38,6 +39,10 @@ public:
 
   /// A number that depends on the own member x and, through it, on the one that is `by` further on.
   Value table(int64_t by, llvm::function_ref<int64_t(int64_t x, int64_t other)> f);
+  /// The rank of the member that is `by` further on, and the views of memories there: along one
+  /// axis, by a shift.
+  Value rankOf(int64_t by);
+  std::function<Value(Value memory)> viewsAt(int64_t by);
   Value sent(int64_t by);
   Value landing(Value memory, int64_t by);
 
@@ -49,12 +54,13 @@ public:
 private:
   ScheduleBuilder s;
   CollectiveSpec c;
-  unsigned axis;
+  SmallVector<SmallVector<int64_t>> groups;
+  Places places;
   int64_t n, dim;
   SmallVector<int64_t> counts;
   bool full = true; ///< every output is written to its end
 
-  int64_t places(MemRefType type) const { return llvm::divideCeil(type.getDimSize(dim), unit); }
+  int64_t unitsOf(MemRefType type) const { return llvm::divideCeil(type.getDimSize(dim), unit); }
 };
 
 } // namespace mlir::ctran

@@ -292,10 +292,10 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
 
 InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Route = ncclx::Dataflow::Route;
-  if (!c.groups.empty())
-    return emitListed(s, c);
   if (c.flow.counts)
     return directCounts(s, c);
+  if (!c.groups.empty())
+    return emitListed(s, c);
   if (c.flow.route == Route::FromRoot || c.flow.route == Route::ToRoot)
     return directRooted(s, c);
   if (c.flow.route == Route::Listed && c.zero)

@@ -1,9 +1,11 @@
 //===- Kernels.cpp - Computation becomes functions with declared costs ---------------===//
 #include "Kernels.h"
+#include "ncclx/Analysis/Products.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -172,8 +174,7 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
       break;
   }
   double best = -1;
-  for (Operation *op : kernel.ops) {
-    collectAccesses(op, kernel);
+  auto count = [&](Operation *op) {
     Kernel alone;
     addCost(op, 1, alone);
     kernel.flops += alone.flops;
@@ -182,6 +183,16 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
       best = alone.flops + alone.bytes;
       kernel.what = op->getName().stripDialect().str();
     }
+    if (auto sms = op->getAttrOfType<IntegerAttr>(kSmsAttrName))
+      kernel.sms = sms.getInt();
+  };
+  for (Operation *op : kernel.ops) {
+    collectAccesses(op, kernel);
+    if (auto group = dyn_cast<scf::ExecuteRegionOp>(op); group && group.getRegion().hasOneBlock())
+      for (Operation &inner : group.getRegion().front().without_terminator())
+        count(&inner);
+    else
+      count(op);
   }
   return kernel;
 }
@@ -240,7 +251,13 @@ func::FuncOp mlir::ncclx::outlineKernel(OpBuilder &builder, const Kernel &kernel
   map.map(kernel.args, function.getArguments());
   for (Operation *op : kernel.ops) {
     cloneScaffold(builder, op, map);
-    builder.clone(*op, map);
+    auto group = dyn_cast<scf::ExecuteRegionOp>(op);
+    if (!group || !group.getRegion().hasOneBlock() || group.getNumResults()) {
+      builder.clone(*op, map);
+      continue;
+    }
+    for (Operation &inner : group.getRegion().front().without_terminator())
+      builder.clone(inner, map);
   }
   func::ReturnOp::create(builder, loc);
   return function;

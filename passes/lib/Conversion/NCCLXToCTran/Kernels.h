@@ -18,6 +18,7 @@ struct Kernel {
   llvm::SetVector<Value> reads;  ///< memrefs read: roots, or the views through which they are
   llvm::SetVector<Value> writes; ///< roots written
   double flops = 0, bytes = 0;   ///< of one execution
+  int64_t sms = 0;               ///< that it is to take; 0: not said
   std::string what;              ///< the main op's name without its dialect
 };
 

@@ -3,7 +3,7 @@
 // Groups of any ranks and of any sizes. Who is whose member are tables by the own rank, one for
 // each distance in the group: every member sends to all that get something of it, in one step, and
 // what is combined arrives beside each other, in member order. Ranks differ, so the proof is of
-// all.
+// all. Where a cut is uneven, one member's shard is short, and the members behind it have none.
 //
 //===------------------------------------------------------------------------------------------===//
 #include "Places.h"
@@ -27,27 +27,54 @@ private:
   ScheduleBuilder s;
   CollectiveSpec c;
   Places p;
-  Value in, out, parts, data, start;
-  SmallVector<Value> sent;
+  Value in, out, parts, data, start, sizes;
+  SmallVector<Value> outFree, sent;
+
+  // Shards are cut of one of input and output; the other one holds a shard, perhaps a short one.
+  bool hasShards() const { return c.flow.inCut.has_value() != c.flow.outCut.has_value(); }
+  int64_t rows() const {
+    return c.flow.inCut ? c.inType.getDimSize(*c.flow.inCut) : c.outType.getDimSize(*c.flow.outCut);
+  }
+  int64_t each() const { return std::max<int64_t>(1, llvm::divideCeil(rows(), p.largest)); }
+  /// How many shards have rows; of no rows, the first one.
+  int64_t shards() const { return std::max<int64_t>(1, llvm::divideCeil(rows(), each())); }
+  bool hasShard(int64_t place) const { return !hasShards() || place < shards(); }
+  /// Of whichever holds a shard: the view whose first box is the short one. Null: none is short.
+  Value shortView;
+  /// `write`, told whether the shard of the member at `place` is the short one.
+  Value withShard(Value place, llvm::function_ref<Value(bool isShort)> write) {
+    if (!shortView)
+      return write(false);
+    return s.branch(
+        s.equal(place, s.constant(shards() - 1)), [&] { return write(true); },
+        [&] { return write(false); });
+  }
+  /// The box of a shard in `memory`, which is the view of it.
+  Value shardBox(Value memory, bool isShort) {
+    return isShort ? s.range(memory, s.constant(0)) : s.range(memory);
+  }
 
   bool sends(int64_t from, int64_t to, int64_t members) const;
   /// The rank that `rank` sends to over this distance, or that it gets from; -1: none.
   int64_t target(int64_t rank, int64_t by) const;
   int64_t origin(int64_t rank, int64_t by) const;
   bool isUsed(int64_t by) const;
-  Value box(Value view, std::optional<int64_t> cut, Value place) {
-    return cut ? s.range(view, place) : s.range(view);
+  Value ownPlace() {
+    return p.number([&](int64_t rank) { return p.place[rank]; });
   }
-  Value landing(Value view) {
-    Value own = p.number([&](int64_t rank) { return p.place[rank]; });
-    return parts ? s.range(view, own) : box(view, c.flow.outCut, own);
+  Value placeOf(int64_t by, int64_t (Listed::*other)(int64_t, int64_t) const) {
+    return p.number([&](int64_t rank) {
+      int64_t member = (this->*other)(rank, by);
+      return member < 0 ? 0 : p.place[member];
+    });
   }
-  Value input(int64_t by) {
-    return box(in, c.flow.inCut, p.number([&](int64_t rank) {
-      int64_t to = target(rank, by);
-      return to < 0 ? 0 : p.place[to];
-    }));
+  Value box(Value view, std::optional<int64_t> cut, Value place, Value size = {}) {
+    return cut ? s.range(view, place, size) : s.range(view);
   }
+  /// Moves what the member `by` further on gets: writes the copy from a box to another, which is in
+  /// a view that `at` gives of its memory.
+  Value move(int64_t by, llvm::function_ref<Value(Value memory)> at, SmallVector<Value> after,
+             llvm::function_ref<Value(Value from, Value to, ValueRange after)> copy);
   /// Reduces the parts on a member that gets the result, and demands it.
   Value combine(ValueRange after);
   Value demandFrom(int64_t by, ValueRange after);
@@ -56,6 +83,8 @@ private:
 } // namespace
 
 bool Listed::sends(int64_t from, int64_t to, int64_t members) const {
+  if (!hasShard(c.flow.inCut ? to : from))
+    return false;
   switch (c.flow.route) {
   case Route::All:
     return true;
@@ -92,29 +121,70 @@ bool Listed::isUsed(int64_t by) const {
   return false;
 }
 
+Value Listed::move(int64_t by, llvm::function_ref<Value(Value)> at, SmallVector<Value> after,
+                   llvm::function_ref<Value(Value, Value, ValueRange)> copy) {
+  Value to = placeOf(by, &Listed::target), size;
+  if (sizes) {
+    int64_t most = c.inType.getDimSize(*c.flow.inCut) / p.largest;
+    auto [read, done] = s.count(s.range(sizes, to), most, c.inReady, "size");
+    size = read;
+    after.push_back(done);
+  }
+  if (parts)
+    return copy(box(in, c.flow.inCut, to), s.range(at(parts), ownPlace()), after);
+  if (!hasShards())
+    return copy(box(in, c.flow.inCut, to, size), box(at(out), c.flow.outCut, ownPlace(), size),
+                after);
+  return withShard(c.flow.inCut ? to : ownPlace(), [&](bool isShort) {
+    if (c.flow.inCut)
+      return copy(box(in, c.flow.inCut, to), shardBox(at(isShort ? shortView : out), isShort),
+                  after);
+    return copy(shardBox(isShort ? shortView : in, isShort),
+                box(at(out), c.flow.outCut, ownPlace()), after);
+  });
+}
+
 InFlight Listed::emit() {
+  auto cut = [&](Value window, int64_t dim, int64_t places, int64_t each) {
+    return s.reindex(window, dim,
+                     DimAttr::get(s.builder.getContext(), "", places, Cut::Chunked, each));
+  };
   auto view = [&](Value window, MemRefType type, std::optional<int64_t> dim) {
     if (!dim)
       return window;
-    int64_t each = std::max<int64_t>(1, type.getDimSize(*dim) / p.largest);
-    return s.reindex(window, dim,
-                     DimAttr::get(s.builder.getContext(), "", p.largest, Cut::Chunked, each));
+    if (hasShards())
+      return cut(window, *dim, shards(), each());
+    return cut(window, *dim, p.largest, std::max<int64_t>(1, type.getDimSize(*dim) / p.largest));
   };
   in = view(c.in, c.inType, c.flow.inCut);
   out = view(c.out, c.outType, c.flow.outCut);
-  SmallVector<Value> free = c.outFree;
+  outFree = c.outFree;
+  if (int64_t last = hasShards() ? rows() % each() : 0) {
+    shortView = cut(c.flow.inCut ? c.out : c.in, c.flow.inCut ? *c.flow.inCut : *c.flow.outCut,
+                    llvm::divideCeil(each(), last), last);
+    // Who reads a short shard as a whole finds all of it written.
+    if (c.flow.inCut)
+      outFree = joined(outFree, withShard(ownPlace(), [&](bool isShort) {
+                         return isShort ? c.zero(s, c.outFree) : c.outFree.front();
+                       }));
+  }
+  if (c.flow.sized) {
+    sizes = cut(c.sizes, 0, p.largest, 1);
+    outFree = {c.zero(s, c.outFree)}; // what nobody sends
+  }
+  SmallVector<Value> free = outFree;
   if (c.flow.combines) {
-    int64_t elements = c.inType.getNumElements() / (c.flow.inCut ? p.largest : 1);
-    parts = slotWindow(s, c, "parts", p.largest, elements);
+    parts = slotWindow(s, c, "parts", p.largest,
+                       c.flow.inCut ? pieceCapacity(c.inType, c.flow.inCut, p.largest, 1)
+                                    : c.inType.getNumElements());
     free = {s.program.getEntry()};
   }
-  Value target = parts ? parts : out;
   DimAttr distances = s.freeDim(p.largest);
   Value ready = s.slots(c.name + ".ready", distances, 1);
   data = s.slots(c.name + ".data", distances, 1);
-  Value group = p.number([&](int64_t rank) { return p.group[rank]; });
   start = c.flow.combines
-              ? s.source(s.range(in), c.name, group, p.axes, c.inReady)
+              ? s.source(s.range(in), c.name, p.number([&](int64_t rank) { return p.group[rank]; }),
+                         p.axes, c.inReady)
               : s.source(s.range(in), c.name, p.number([](int64_t rank) { return rank; }), {},
                          c.inReady, p.axes);
   InFlight flight;
@@ -130,23 +200,29 @@ InFlight Listed::emit() {
         [&] { return free.front(); }));
   });
   each([&](int64_t by) {
-    Value to = p.number([&](int64_t rank) { return this->target(rank, by); });
+    Value to = p.number([&](int64_t rank) { return target(rank, by); });
     sent.push_back(p.ifAny(
         to,
         [&] {
           Value granted =
               s.awaitReady(s.slot(ready, s.constant(by)), s.constant(1), {}, "await ready");
-          return s.put(input(by), landing(p.at(target, to)), s.slot(p.at(data, to), s.constant(by)),
-                       {start, granted}, "put");
+          return move(
+              by, [&](Value memory) { return p.at(memory, to); }, {start, granted},
+              [&](Value from, Value into, ValueRange after) {
+                return s.put(from, into, s.slot(p.at(data, to), s.constant(by)), after, "put");
+              });
         },
         [&] { return start; }));
   });
   if (isUsed(0))
     sent.push_back(p.ifAny(
-        p.number([&](int64_t rank) { return this->target(rank, 0); }),
+        p.number([&](int64_t rank) { return target(rank, 0); }),
         [&] {
-          return s.copy(input(0), landing(target), Value(), joined(start, free), s.controlLane(),
-                        "keep own");
+          return move(
+              0, [](Value memory) { return memory; }, joined(start, free),
+              [&](Value from, Value into, ValueRange after) {
+                return s.copy(from, into, Value(), after, s.controlLane(), "keep own");
+              });
         },
         [&] { return start; }));
   if (sent.empty())
@@ -170,7 +246,12 @@ Value Listed::combine(ValueRange after) {
     Value before = result;
     result = s.branch(
         s.equal(size, s.constant(n)),
-        [&] { return s.reduce(how, s.interval(parts, n), s.range(c.out), after, "reduce"); },
+        [&] {
+          return withShard(ownPlace(), [&](bool isShort) {
+            return s.reduce(how, s.interval(parts, n), shardBox(isShort ? shortView : out, isShort),
+                            after, "reduce");
+          });
+        },
         [&] { return before; });
   }
   Value group = p.number([&](int64_t rank) { return p.group[rank]; });
@@ -181,10 +262,13 @@ Value Listed::combine(ValueRange after) {
         [&, g = g, &members = members] {
           SmallVector<Value> label{s.constant(g)};
           if (c.flow.inCut)
-            label.push_back(p.number([&](int64_t rank) { return p.place[rank]; }));
+            label.push_back(ownPlace());
           if (s.demanded && s.demanded->divide)
             s.demanded->divide = members.size();
-          return s.sink(s.range(c.out), c.name, label, p.axes, before, {}, members);
+          return withShard(ownPlace(), [&](bool isShort) {
+            return s.sink(shardBox(isShort ? shortView : out, isShort), c.name, label, p.axes,
+                          before, {}, members);
+          });
         },
         [&] { return before; });
   }
@@ -196,14 +280,20 @@ Value Listed::demandFrom(int64_t by, ValueRange after) {
   return p.ifAny(
       from,
       [&] {
-        Value place = p.number([&](int64_t rank) {
-          int64_t sender = origin(rank, by);
-          return sender < 0 ? 0 : p.place[sender];
-        });
-        SmallVector<Value> label{from};
+        auto demand = [&](Value box, ValueRange label) {
+          return s.sink(box, c.name, label, {}, after, p.axes);
+        };
+        if (c.flow.inCut && hasShards())
+          return withShard(ownPlace(), [&](bool isShort) {
+            return demand(shardBox(isShort ? shortView : out, isShort), {from, ownPlace()});
+          });
+        Value place = placeOf(by, &Listed::origin), here = box(out, c.flow.outCut, place);
         if (c.flow.inCut)
-          label.push_back(p.number([&](int64_t rank) { return p.place[rank]; }));
-        return s.sink(box(out, c.flow.outCut, place), c.name, label, {}, after, p.axes);
+          return demand(here, {from, ownPlace()});
+        // A short shard is a box of what its member holds.
+        return withShard(place, [&](bool isShort) {
+          return isShort ? demand(here, {from, s.constant(0)}) : demand(here, from);
+        });
       },
       [&] { return after.front(); });
 }
@@ -219,7 +309,7 @@ SmallVector<Value> Listed::finish() {
   SmallVector<Value> ready = joined(here, sent);
   auto received = [&]() -> Value {
     if (c.flow.combines)
-      return combine(joined(ready, c.outFree));
+      return combine(joined(ready, outFree));
     Value held = here;
     for (int64_t by = 0; by < p.largest; ++by)
       if (isUsed(by))
@@ -237,7 +327,7 @@ SmallVector<Value> Listed::finish() {
     all &= gets(rank);
   ready.push_back(all ? received()
                       : p.ifAny(p.number([&](int64_t rank) { return gets(rank) ? 1 : -1; }),
-                                received, [&] { return c.zero(s, joined(c.outFree, sent)); }));
+                                received, [&] { return c.zero(s, joined(outFree, sent)); }));
   return ready;
 }
 

@@ -315,7 +315,7 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
-  if (spec.flow.fillsZeros() || spec.flow.isCounted()) {
+  if (spec.flow.fillsZeros() || spec.flow.isCounted() || !spec.groups.empty()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
       return addZero(s, dest, after);
@@ -406,23 +406,18 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
   if (failed(found))
     return failure();
   const std::vector<unsigned> &group = *found;
-  // What is summed along trees is spread along the same.
-  if (spec.flow.combines)
-    spec.inward = trees->pack(group, /*inward=*/true);
-  else
-    spec.outward = trees->pack(group, /*inward=*/false);
-  if (!spec.inward && !spec.outward)
+  spec.trees = trees->pack(group, treeFlowOf(op));
+  if (!spec.trees)
     return op->emitOpError("asks for trees, but on this topology none reach every member");
-  for (const topology::TreePacking *packing : {spec.outward, spec.inward})
-    if (packing)
-      remark::analysis(op->getLoc(),
-                       remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
-          << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest "
-                         "resource takes {4:F3} of the least that any trees can",
-                         packing->trees.size(), group.size(), packing->depth, packing->shares,
-                         packing->leastSecondsPerByte > 0
-                             ? packing->secondsPerByte / packing->leastSecondsPerByte
-                             : 0.0);
+  remark::analysis(op->getLoc(),
+                   remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
+      << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
+                     "takes {4:F3} of the least that any trees can",
+                     spec.trees->trees.size(), group.size(), spec.trees->depth,
+                     spec.trees->shares,
+                     spec.trees->leastSecondsPerByte > 0
+                         ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
+                         : 0.0);
   return success();
 }
 
@@ -695,7 +690,7 @@ LogicalResult Converter::convertKernel(Operation *&op) {
   for (Value root : kernel->writes)
     llvm::append_range(after, freeTokens(root));
   addCompute(op->getLoc(), name, kernel->args, reads, kernel->writes.getArrayRef(), readRoots,
-             kernel->flops, kernel->bytes, /*sms=*/0, after, kernel->what);
+             kernel->flops, kernel->bytes, kernel->sms, after, kernel->what);
   return success();
 }
 

@@ -4,7 +4,12 @@
 
 #include "Algorithms.h"
 
+#include "llvm/ADT/Sequence.h"
+
 namespace mlir::ctran {
+
+/// The groups along `axes`, by rank.
+SmallVector<SmallVector<int64_t>> groupsAlong(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 
 /// Groups of any ranks, each rank in one, and numbers that depend on the own rank: ranks differ
 /// then.
@@ -42,16 +47,28 @@ public:
       all.push_back(f(rank));
     if (llvm::all_equal(all))
       return s.constant(all.front());
+    auto tableOf = [&](unsigned axis, ArrayRef<int64_t> values) -> Value {
+      return TableOp::create(s.builder, s.loc, s.builder.getIndexType(), s.own(axis),
+                             s.builder.getDenseI64ArrayAttr(values));
+    };
+    // One table where it depends on one axis alone.
+    int64_t stride = all.size();
+    for (unsigned axis : axes) {
+      int64_t size = s.size(axis);
+      stride /= size;
+      SmallVector<int64_t> values;
+      for (int64_t at = 0; at < size; ++at)
+        values.push_back(all[at * stride]);
+      auto isSo = [&](size_t rank) { return all[rank] == values[int64_t(rank) / stride % size]; };
+      if (llvm::all_of(llvm::seq(all.size()), isSo))
+        return tableOf(axis, values);
+    }
     // A table of the innermost axis for each place on the others.
     int64_t inner = s.size(axes.back());
-    auto table = [&](int64_t outer) -> Value {
-      return TableOp::create(
-          s.builder, s.loc, s.builder.getIndexType(), s.own(axes.back()),
-          s.builder.getDenseI64ArrayAttr(ArrayRef(all).slice(outer * inner, inner)));
+    auto table = [&](int64_t outer) {
+      return tableOf(axes.back(), ArrayRef(all).slice(outer * inner, inner));
     };
     Value result = table(0);
-    if (axes.size() == 1)
-      return result;
     Value at = memberNumber(s, ArrayRef(axes).drop_back());
     for (int64_t outer = 1; outer * inner < int64_t(all.size()); ++outer)
       result = arith::SelectOp::create(s.builder, s.loc, s.equal(at, s.constant(outer)),

@@ -1,17 +1,22 @@
-/* Schedules that were compiled ahead of time for GPUs, in a C program: each rank is a thread; it
+/* Schedules that were compiled ahead of time for GPUs, in a C program: each rank is a thread, or a
+ * process that joins the others as ranks on hosts do; it
  * launches on memory that it gave when it prepared the plan, on the plan's own and on other memory,
  * singly and in a replayed graph, and checks every element.
  *
- *   aot-consumer streams|kernel [DRIVER]
+ *   aot-consumer streams|kernel [DRIVER [processes]]     DRIVER may be empty
  */
 #define _POSIX_C_SOURCE 200112L
 #include "aot_kernel.h"
 #include "aot_streams.h"
+#include <arpa/inet.h>
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { ranks = aot_streams_ranks, inputs = 2, buffers = 4, turns = 6 };
 enum { shard = 5, gathered = 13, part = 7 };
@@ -29,6 +34,7 @@ static struct {
 
 static const char *driver;
 static int gpus;
+static ncclxrtComm_t job; /* where ranks are processes */
 static pthread_barrier_t all;
 static const void *pieces[ranks];
 static void *streams[ranks];
@@ -40,6 +46,13 @@ static int32_t allgather(void *rank, const void *mine, size_t size, void *to) {
     memcpy((char *)to + r * size, pieces[r], size);
   pthread_barrier_wait(&all);
   return 0;
+}
+
+static void meet(void) {
+  if (job)
+    ncclxrtCommAllgather(job, NULL, 0, NULL);
+  else
+    pthread_barrier_wait(&all);
 }
 
 static void require(int good, int rank, const char *what, ncclxrtCudaComm_t comm) {
@@ -72,7 +85,7 @@ static void turn(int number, int rank, ncclxrtCudaComm_t comm, void *stream, ncc
               !ncclxrtCudaCopy(comm, stream, at[3], poison, bytes[3]) &&
               !ncclxrtCudaSynchronize(comm, stream),
           rank, "fill", comm);
-  pthread_barrier_wait(&all);
+  meet();
   require(!(graph ? ncclxrtCudaGraphLaunch(graph, stream) : schedule.launch(plan, stream, given)),
           rank, "launch", comm);
   require(!ncclxrtCudaCopy(comm, stream, out, at[2], bytes[2]) &&
@@ -83,7 +96,7 @@ static void turn(int number, int rank, ncclxrtCudaComm_t comm, void *stream, ncc
     require(out[i] == 1000 * number + 100 * (i / shard) + i % shard, rank, "gathered", comm);
   for (int i = 0; i < part; ++i)
     require(sum[i] == (float)(3 * (number + i) + 30), rank, "sum", comm);
-  pthread_barrier_wait(&all);
+  meet();
 }
 
 /* What one rank does wrong is told to it alone, and it may try again. */
@@ -95,7 +108,7 @@ static void misuse(int rank, ncclxrtCudaComm_t comm, void *stream, ncclxrtCudaPl
   require(schedule.launch(plan, stream, wrong) != ncclxrtSuccess, rank, "takes host memory", comm);
   wrong[0] = (char *)region[rank] + 8192 - 4;
   refused(schedule.launch(plan, stream, wrong), "behind its allocation", rank, comm);
-  if (gpus < 2)
+  if (gpus < 2 || job)
     return;
   wrong[0] = region[(rank + 1) % ranks];
   if (rank % gpus != (rank + 1) % ranks % gpus) {
@@ -111,6 +124,9 @@ static void *run(void *argument) {
   ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
   config.rank = rank, config.nranks = ranks, config.device = rank % gpus;
   config.allgather = allgather, config.context = argument, config.driver = driver;
+  if (job)
+    config.allgather = ncclxrtCommAllgather, config.failure = ncclxrtCommFailure,
+    config.context = job;
   require(!ncclxrtCudaInit(&config, &comm), rank, "init", NULL);
   void *region[ranks], *stream;
   require(!ncclxrtCudaWindow(comm, NULL, 8192, region), rank, "memory", comm);
@@ -151,7 +167,7 @@ static void *run(void *argument) {
           rank, "capture", comm);
   for (int t = 0; t < turns; ++t)
     turn(t, rank, comm, stream, plan, second, t % 3 == 2 ? NULL : graph, second);
-  pthread_barrier_wait(&all);
+  meet();
   ncclxrtCudaGraphDestroy(graph);
   require(!schedule.destroy(plan) && !ncclxrtCudaDestroy(comm), rank, "destroy", NULL);
   return NULL;
@@ -175,19 +191,64 @@ static void tooFew(void) {
   require(plan == NULL && !ncclxrtCudaDestroy(comm), 0, "destroy", NULL);
 }
 
+static void countGpus(char *name, size_t size) {
+  int32_t architecture;
+  require(!ncclxrtCudaDevices(driver, &gpus, &architecture, name, size) && gpus > 0, 0, "devices",
+          NULL);
+}
+
+/* An address of this machine where nobody listens. */
+static void freeAddress(char *text, size_t size) {
+  struct sockaddr_in at = {0};
+  socklen_t length = sizeof at;
+  int probe = socket(AF_INET, SOCK_STREAM, 0);
+  at.sin_family = AF_INET, at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  require(probe >= 0 && !bind(probe, (struct sockaddr *)&at, sizeof at) &&
+              !getsockname(probe, (struct sockaddr *)&at, &length),
+          0, "address", NULL);
+  snprintf(text, size, "127.0.0.1:%d", (int)ntohs(at.sin_port));
+  close(probe);
+}
+
+/* Nothing of CUDA before the fork. */
+static int asProcesses(void) {
+  char address[32];
+  freeAddress(address, sizeof address);
+  for (int r = 0; r < ranks; ++r)
+    if (fork() == 0) {
+      char name[256];
+      ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;
+      config.rank = r, config.nranks = ranks, config.rendezvous = address, config.job = "aot";
+      if (ncclxrtCommInit(&config, &job)) {
+        printf("error: rank %d: %s\n", r, ncclxrtGetLastError(NULL));
+        fflush(stdout);
+        _Exit(1);
+      }
+      countGpus(name, sizeof name);
+      run(&r);
+      _Exit(ncclxrtCommDestroy(job) != ncclxrtSuccess);
+    }
+  int failed = 0, status;
+  for (int r = 0; r < ranks; ++r)
+    failed |= wait(&status) < 0 || status != 0;
+  if (!failed)
+    printf("ok: %d processes\n", (int)ranks);
+  return failed;
+}
+
 int main(int argc, char **argv) {
   char name[256];
-  int32_t architecture;
   if (argc > 1 && strcmp(argv[1], "kernel") == 0) {
     schedule.prepare = aot_kernel_prepare, schedule.input = aot_kernel_input;
     schedule.output = aot_kernel_output, schedule.launch = aot_kernel_launch;
     schedule.destroy = aot_kernel_destroy;
   }
-  driver = argc > 2 ? argv[2] : NULL;
+  driver = argc > 2 && *argv[2] ? argv[2] : NULL;
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-  require(!ncclxrtCudaDevices(driver, &gpus, &architecture, name, sizeof name) && gpus > 0, 0,
-          "devices", NULL);
+  if (argc > 3 && strcmp(argv[3], "processes") == 0)
+    return asProcesses();
+  countGpus(name, sizeof name);
   tooFew();
   pthread_barrier_init(&all, NULL, ranks);
   pthread_t threads[ranks];

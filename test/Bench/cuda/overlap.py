@@ -1,0 +1,250 @@
+"""Graphs of products beside collectives, for 2 ranks: overlap.py FOLDER [small]
+
+Writes NAME.with.mlir, NAME.without.mlir (the same products, and what would have been communicated is an input) and cases.inc,
+which overlap.cpp includes. Shapes are those of issue 8; `small` ones are for tests. The layer is a Llama layer's backward but
+for attention, whose gradient is an input, and with a sum for each norm.
+"""
+import os
+import sys
+
+folder, small = sys.argv[1], len(sys.argv) > 2
+RANKS = 2
+cases = []
+
+
+def tensor(shape, dtype="bf16"):
+    return "tensor<" + "".join(f"{s}x" for s in shape) + dtype + ">"
+
+
+class Graph:
+    def __init__(self, communicates):
+        self.communicates, self.inputs, self.text, self.outputs, self.count = communicates, [], [], [], 0
+
+    def name(self):
+        self.count += 1
+        return f"%v{self.count}"
+
+    def add(self, line):
+        self.text.append("  " + line)
+
+    def input(self, shape):
+        self.inputs.append(tensor(shape))
+        return f"%in{len(self.inputs) - 1}", list(shape)
+
+    def output(self, value):
+        self.outputs.append(value)
+
+    def product(self, a, b, dims, into=None, at=None):
+        """The bf16 product of a and b, dims = (of a, of b, of the result) as letters; or `into` with it at an offset."""
+        sizes = dict(zip(dims[0], a[1])) | dict(zip(dims[1], b[1]))
+        letters = [d for d in dims[2]] + [d for d in sizes if d not in dims[2]]
+        kinds = ", ".join('"parallel"' if d in dims[2] else '"reduction"' for d in letters)
+        maps = ", ".join(f"affine_map<({', '.join(letters)}) -> ({', '.join(d)})>" for d in dims)
+        shape = [sizes[d] for d in dims[2]]
+        e, z, p, o, r = (self.name() for _ in range(5))
+        wide, narrow = tensor(shape, "f32"), tensor(shape)
+        identity = f"affine_map<({', '.join(dims[2])}) -> ({', '.join(dims[2])})>"
+        self.add(f"{e} = tensor.empty() : {wide}")
+        self.add(f"{z} = linalg.fill ins(%zero : f32) outs({e} : {wide}) -> {wide}")
+        self.add(f"{p} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({a[0]}, {b[0]} : {tensor(a[1])}, {tensor(b[1])}) outs({z} : {wide}) {{")
+        self.add("^bb0(%x: bf16, %y: bf16, %acc: f32):")
+        self.add("  %xw = arith.extf %x : bf16 to f32\n    %yw = arith.extf %y : bf16 to f32")
+        self.add("  %m = arith.mulf %xw, %yw : f32\n    %s = arith.addf %acc, %m : f32\n    linalg.yield %s : f32")
+        self.add(f"}} -> {wide}")
+        if into:
+            self.add(f"{o} = tensor.extract_slice {into[0]}{at} {shape} {[1] * len(at)} : {tensor(into[1])} to {narrow}")
+        else:
+            self.add(f"{o} = tensor.empty() : {narrow}")
+        self.elementwise([p], [wide], narrow, ["%r = arith.truncf %x0 : f32 to bf16"], len(shape), r, o)
+        return self.paste((r, shape), into, at) if into else (r, shape)
+
+    def elementwise(self, values, types, result, lines, rank, name=None, dest=None):
+        name = name or self.name()
+        if not dest:
+            dest = self.name()
+            self.add(f"{dest} = tensor.empty() : {result}")
+        d = ", ".join(f"d{i}" for i in range(rank))
+        maps = ", ".join([f"affine_map<({d}) -> ({d})>"] * (len(values) + 1))
+        kinds = ", ".join(['"parallel"'] * rank)
+        element = lambda t: t.rsplit("x", 1)[-1].rstrip(">")
+        formal = ", ".join(f"%x{i}: {element(t)}" for i, t in enumerate(types))
+        self.add(f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({', '.join(values)} : {', '.join(types)}) outs({dest} : {result}) {{")
+        self.add(f"^bb0({formal}, %old: {element(result)}):")
+        for line in lines:
+            self.add("  " + line)
+        self.add(f"  linalg.yield %r : {element(result)}\n  }} -> {result}")
+        return name
+
+    def start(self, kind, x, rows):
+        """A future of all_gather or reduce_scatter along the first dimension, which becomes `rows`."""
+        shape = [rows] + x[1][1:]
+        if not self.communicates:
+            return self.input(shape)
+        f = self.name()
+        reduction = "sum accumulate f32 order any " if kind == "reduce_scatter" else ""
+        self.add(f"{f} = ncclx.start {{\n    %c = ncclx.{kind} {x[0]} dim 0 {reduction}over @g[\"tp\"] : {tensor(x[1])} -> {tensor(shape)}")
+        self.add(f"  ncclx.yield %c : {tensor(shape)}\n  }} : !ncclx.future<{tensor(shape)}>")
+        return f, shape
+
+    def finish(self, future):
+        if not self.communicates:
+            return future
+        r = self.name()
+        self.add(f"{r} = ncclx.await {future[0]} : !ncclx.future<{tensor(future[1])}> -> {tensor(future[1])}")
+        return r, future[1]
+
+    def cut(self, x, at, size):
+        r = self.name()
+        self.add(f"{r} = tensor.extract_slice {x[0]}{at} {size} {[1] * len(at)} : {tensor(x[1])} to {tensor(size)}")
+        return r, size
+
+    def paste(self, x, into, at):
+        r = self.name()
+        self.add(f"{r} = tensor.insert_slice {x[0]} into {into[0]}{at} {x[1]} {[1] * len(at)} : {tensor(x[1])} into {tensor(into[1])}")
+        return r, into[1]
+
+    def empty(self, shape):
+        r = self.name()
+        self.add(f"{r} = tensor.empty() : {tensor(shape)}")
+        return r, shape
+
+    def write(self, path):
+        x = self.input([1])
+        if not self.communicates:  # some collective there must be
+            y = self.name()
+            self.add(f'{y} = ncclx.all_gather {x[0]} dim 0 over @g["tp"] : tensor<1xbf16> -> tensor<2xbf16>')
+            self.output((y, [2]))
+        formal = ", ".join(f"%in{i}: {t}" for i, t in enumerate(self.inputs))
+        types = ", ".join(tensor(o[1]) for o in self.outputs)
+        with open(path, "w") as f:
+            f.write(f'ncclx.grid @g ["tp" = {RANKS}]\nfunc.func @f({formal}) -> ({types}) {{\n  %zero = arith.constant 0.0 : f32\n  %one = arith.constant 1.0 : f32\n')
+            f.write("\n".join(self.text))
+            f.write(f"\n  return {', '.join(o[0] for o in self.outputs)} : {types}\n}}\n")
+
+
+def case(name, title, build, collectives):
+    for communicates in (True, False):
+        graph = Graph(communicates)
+        build(graph)
+        graph.write(os.path.join(folder, f"{name}.{'with' if communicates else 'without'}.mlir"))
+    cases.append((name, title, collectives))
+
+
+def pair(m, n, k, mib):
+    rows = mib * 1024 * 1024 // 2 // k
+
+    def build(g):
+        a, b, x = g.input([m, k]), g.input([n, k]), g.input([rows // RANKS, k])
+        future = g.start("all_gather", x, rows)
+        g.output(g.product(a, b, ("mk", "nk", "mn")))
+        whole = g.finish(future)
+        if g.communicates:
+            g.output(whole)
+
+    case(f"pair_{m}_{n}_{k}", f"product {m} x {n} x {k} beside all_gather of {mib} MiB", build, [("AllGather", rows * k)])
+
+
+def gather(s, h, f, parts=4):
+    """x gathered, times w: part by part, while the next travels. The parts of x lie in buffers of their own."""
+    step = s // RANKS // parts
+
+    def build(g):
+        w = g.input([h, f])
+        if not g.communicates:
+            full = g.input([s, h])
+            g.output(g.product(full, w, ("mk", "kn", "mn")))
+            return
+        futures = [g.start("all_gather", g.input([1, step, h]), RANKS) for i in range(parts)]
+        result = g.empty([RANKS, s // RANKS, f])
+        for i, future in enumerate(futures):
+            result = g.product(g.finish(future), w, ("bmk", "kn", "bmn"), result, [0, i * step, 0])
+        g.output(result)
+
+    case(f"gather_{s}_{h}_{f}", f"all_gather of {s} x {h}, times {h} x {f}", build, [("AllGather", s * h)])
+
+
+def scatter(s, h, f, parts=4):
+    step = s // RANKS // parts
+
+    def build(g):
+        x, w = g.input([RANKS, s // RANKS, f]), g.input([f, h])
+        if not g.communicates:
+            g.output(g.product(x, w, ("bmk", "kn", "bmn")))
+            return
+        futures = []
+        for i in range(parts):
+            part = g.product(g.cut(x, [0, i * step, 0], [RANKS, step, f]), w, ("bmk", "kn", "bmn"))
+            futures.append(g.start("reduce_scatter", part, 1))
+        for future in futures:
+            g.output(g.finish(future))
+
+    case(f"scatter_{s}_{h}_{f}", f"{s} x {f} times {f} x {h}, reduce_scatter", build, [("ReduceScatter", s * h)])
+
+
+def layer(label, h, heads, kv, f, s):
+    q, nq, f2 = heads * 128 // RANKS if not small else h // RANKS, 0, f // RANKS
+    nq = q + 2 * (kv * 128 // RANKS if not small else h // RANKS // 4)
+
+    def total(g, x, y):
+        t = tensor(x[1])
+        return g.elementwise([x[0], y[0]], [t, t], t, ["%a = arith.extf %x0 : bf16 to f32", "%b = arith.extf %x1 : bf16 to f32", "%c = arith.addf %a, %b : f32", "%r = arith.truncf %c : f32 to bf16"], 2), x[1]
+
+    def build(g):
+        shard, full = [s // RANKS, h], [s, h]
+        dy, ln2, ln1 = g.input(shard), g.input(shard), g.input(shard)
+        w2, w1, wo, wq = g.input([h, f2]), g.input([2 * f2, h]), g.input([h, q]), g.input([nq, h])
+        act, gate, up, ctx, dqkv = g.input([s, f2]), g.input([s, f2]), g.input([s, f2]), g.input([s, q]), g.input([s, nq])
+        a0 = g.finish(g.start("all_gather", dy, s))
+        a1 = g.start("all_gather", ln2, s)
+        d = g.product(a0, w2, ("mk", "kn", "mn"))
+        t, both = tensor([s, f2]), g.empty([s, 2 * f2])
+        for x, at, lines in [
+                (up, 0, ["%c = arith.mulf %a, %b : f32"]),
+                (gate, f2, ["%n = arith.negf %b : f32", "%e = math.exp %n : f32", "%p = arith.addf %one, %e : f32", "%u = arith.divf %b, %p : f32", "%c = arith.mulf %a, %u : f32"])]:
+            dest = g.cut(both, [0, at], [s, f2])
+            made = g.elementwise([d[0], x[0]], [t, t], t, ["%a = arith.extf %x0 : bf16 to f32", "%b = arith.extf %x1 : bf16 to f32", *lines, "%r = arith.truncf %c : f32 to bf16"], 2, dest=dest[0])
+            both = g.paste((made, [s, f2]), both, [0, at])
+        z = g.product(both, w1, ("mk", "kn", "mn"))
+        a1 = g.finish(a1)
+        r0 = g.start("reduce_scatter", z, s // RANKS)
+        g.output(g.product(both, a1, ("km", "kn", "mn")))
+        dy1 = total(g, g.finish(r0), ln2)
+        a2 = g.start("all_gather", dy1, s)
+        g.output(g.product(a0, act, ("km", "kn", "mn")))  # beside that gather
+        a2 = g.finish(a2)
+        a3 = g.start("all_gather", ln1, s)
+        g.output(g.product(a2, wo, ("mk", "kn", "mn")))
+        g.output(g.product(a2, ctx, ("km", "kn", "mn")))
+        z2 = g.product(dqkv, wq, ("mk", "kn", "mn"))
+        a3 = g.finish(a3)
+        r1 = g.start("reduce_scatter", z2, s // RANKS)
+        g.output(g.product(dqkv, a3, ("km", "kn", "mn")))
+        g.output(total(g, g.finish(r1), ln1))
+        if not g.communicates:
+            g.output(z)
+            g.output(z2)
+
+    case(f"layer_{label}", f"Llama {label} layer backward without attention, {s} tokens", build, [("AllGather", s * h)] * 4 + [("ReduceScatter", s * h)] * 2)
+
+
+if small:
+    pair(16, 24, 32, 1)
+    gather(32, 16, 24)
+    scatter(32, 16, 24)
+    layer("small", 16, 0, 0, 32, 16)
+else:
+    for shape in [(4096, 8192, 8192, 128), (8192, 4096, 8192, 128), (4096, 4096, 8192, 64)]:
+        pair(*shape)
+    for shape in [(8192, 8192, 14336), (8192, 8192, 5120), (4096, 4096, 7168), (8192, 4096, 3072)]:
+        gather(*shape)
+        scatter(*shape)
+    layer("8B", 4096, 32, 8, 14336, 8192)
+    layer("70B", 8192, 64, 8, 28672, 8192)
+with open(os.path.join(folder, "cases.inc"), "w") as f:
+    for name, _, _ in cases:
+        f.write(f'#include "{name}_with.h"\n#include "{name}_without.h"\n')
+    f.write("static const Case cases[] = {\n")
+    for name, title, collectives in cases:
+        list_ = ", ".join(f"{{Collective::{kind}, {count}u}}" for kind, count in collectives)
+        f.write(f'    {{"{title}", SCHEDULE({name}_with), SCHEDULE({name}_without), {{{list_}}}}},\n')
+    f.write("};\n")

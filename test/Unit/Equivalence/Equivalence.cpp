@@ -64,7 +64,10 @@ struct Compiled {
                                                      for (Diagnostic &note : diagnostic.getNotes())
                                                        messages += "  " + note.str() + "\n";
                                                    }),
-        compilation(context, {&topology, topology::Rate::payload, transport == "shm"}) {
+        trees(topology, topology::Rate::payload),
+        // What the module's own topology is packed for is timed on this one.
+        compilation(context, {&topology, topology::Rate::payload, transport == "shm", nullptr,
+                              StringRef(text).contains("ncclx.topology") ? &trees : nullptr}) {
     DialectRegistry registry;
     registerDriverDialects(registry);
     context.appendDialectRegistry(registry);
@@ -97,6 +100,7 @@ struct Compiled {
   MLIRContext context;
   std::string messages, failure;
   ScopedDiagnosticHandler handler;
+  topology::TreePacker trees;
   Compilation compilation;
 };
 

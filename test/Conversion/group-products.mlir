@@ -79,6 +79,8 @@ func.func @alone(%a: memref<4x8xf32>, %b: memref<8x4xf32>, %c: memref<4x4xf32>) 
 }
 
 // An accumulation: the copy of what is there.
+// KERNEL-LABEL: ctran.program @added
+// KERNEL: ctran.compute @added.k{{[0-9]+}}.matmul({{.*}}) reads %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} writes
 // CHECK-LABEL: func.func @added
 // CHECK: scf.execute_region {
 // CHECK-NEXT: memref.copy

@@ -28,7 +28,7 @@ struct SelectionTarget {
 /// The pass that lowers a graph for `target`, as one kernel of a GPU, of so many blocks, where that
 /// is asked for. All that is timed, chosen, proved or run for a target is lowered by it.
 std::unique_ptr<Pass> createLowering(const SelectionTarget &target, bool oneKernel = false,
-                                     int64_t blocks = 0);
+                                     int64_t blocks = 0, bool cutByTiers = false);
 
 /// What timeAlone finds.
 struct AloneTime {

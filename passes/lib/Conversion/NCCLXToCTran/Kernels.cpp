@@ -104,7 +104,7 @@ static void noteAccess(Value memref, bool write, Kernel &kernel) {
   }
   if (write)
     kernel.writes.insert(through);
-  else
+  else if (!kernel.filled.contains(root))
     kernel.reads.insert(through);
 }
 
@@ -186,14 +186,23 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
     if (auto sms = op->getAttrOfType<IntegerAttr>(kSmsAttrName))
       kernel.sms = sms.getInt();
   };
-  for (Operation *op : kernel.ops) {
+  auto visit = [&](Operation *op) {
     collectAccesses(op, kernel);
+    count(op);
+    Value all; // of which every element has been written
+    if (auto fill = dyn_cast<linalg::FillOp>(op))
+      all = fill.getOutputs().front();
+    else if (auto copy = dyn_cast<memref::CopyOp>(op))
+      all = copy.getTarget();
+    if (all && rootOf(all) == all && !kernel.reads.contains(all))
+      kernel.filled.insert(all);
+  };
+  for (Operation *op : kernel.ops)
     if (auto group = dyn_cast<scf::ExecuteRegionOp>(op); group && group.getRegion().hasOneBlock())
       for (Operation &inner : group.getRegion().front().without_terminator())
-        count(&inner);
+        visit(&inner);
     else
-      count(op);
-  }
+      visit(op);
   return kernel;
 }
 

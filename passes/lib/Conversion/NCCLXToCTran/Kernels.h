@@ -14,12 +14,13 @@ Value rootOf(Value memref);
 /// Operations of a function's block that become one kernel.
 struct Kernel {
   SmallVector<Operation *> ops;
-  SmallVector<Value> args;       ///< roots, the kernel's arguments in order
-  llvm::SetVector<Value> reads;  ///< memrefs read: roots, or the views through which they are
-  llvm::SetVector<Value> writes; ///< roots written
-  double flops = 0, bytes = 0;   ///< of one execution
-  int64_t sms = 0;               ///< that it is to take; 0: not said
-  std::string what;              ///< the main op's name without its dialect
+  SmallVector<Value> args;            ///< roots, the kernel's arguments in order
+  llvm::SetVector<Value> reads;       ///< memrefs read: roots, or the views through which they are
+  llvm::SetVector<Value> writes;      ///< roots written
+  llvm::SmallPtrSet<Value, 4> filled; ///< roots that it has written all of before it reads them
+  double flops = 0, bytes = 0;        ///< of one execution
+  int64_t sms = 0;                    ///< that it is to take; 0: not said
+  std::string what;                   ///< the main op's name without its dialect
 };
 
 /// Does this op neither touch memory nor order: is it copied into the kernels that use it?

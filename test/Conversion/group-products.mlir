@@ -15,7 +15,7 @@ ncclx.grid @g ["tp" = 2]
 // KERNEL-LABEL: ctran.program @finished
 // KERNEL: ctran.compute @finished.k0.matmul{{.*}} sms 100
 // KERNEL: func.func private @finished.k0.matmul(
-// KERNEL-SAME: %{{.*}}: memref<4x6xbf16>, %{{.*}}: memref<4x8xbf16>, %{{.*}}: memref<8x6xbf16>)
+// KERNEL-SAME: %{{.*}}: memref<4x8xbf16>, %{{.*}}: memref<8x6xbf16>, %{{.*}}: memref<4x6xbf16>)
 // KERNEL-NOT: scf.execute_region
 func.func @finished(%a: memref<4x8xbf16>, %b: memref<8x6xbf16>) -> memref<8x6xbf16> {
   %zero = arith.constant 0.0 : f32

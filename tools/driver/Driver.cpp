@@ -40,6 +40,7 @@ static bool communicates(func::FuncOp function) {
 
 Compilation::Compilation(MLIRContext &context, SelectionTarget machine)
     : context(context), target(machine) {
+  target.repeatable = true;
   if (target.trees)
     return;
   trees = std::make_unique<topology::TreePacker>(*target.topology, target.rate);

@@ -93,6 +93,14 @@ static int64_t hostsOf(CollectiveOpInterface op, const SelectionTarget &target) 
   return int64_t(hosts.size());
 }
 
+/// Whether the reference interpreter makes the bits that `algorithm` makes.
+static bool isRepeated(CollectiveOpInterface op, Algorithm algorithm) {
+  auto kind = op->getAttrOfType<ReductionKindAttr>("kind");
+  bool rounds = kind && isa<FloatType>(op.getElementType()) &&
+                kind.getValue() != ReductionKind::Min && kind.getValue() != ReductionKind::Max;
+  return !rounds || orderOf(algorithm) != ReductionOrder::Any;
+}
+
 FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
                                       const SelectionTarget &target, std::optional<int64_t> bytes) {
   Choice choice;
@@ -100,6 +108,7 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
   choice.bound = boundOf(op, choice.bytes, target);
   std::optional<Algorithm> fastest;
   double best = 0;
+  bool repeated = false; ///< is the fastest so
   std::optional<std::string> byTiers = whyNot(op, Algorithm::Hierarchical, axes);
   if (!byTiers)
     byTiers = whyNotByTiers(op, target);
@@ -121,9 +130,13 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
         candidate.refused = time->cannot;
       } else {
         candidate.seconds = time->seconds;
-        if (!fastest || time->seconds < best) {
+        bool better = !fastest || time->seconds < best;
+        if (fastest && target.repeatable && isRepeated(op, candidate.algorithm) != repeated)
+          better = !repeated;
+        if (better) {
           fastest = candidate.algorithm;
           best = time->seconds;
+          repeated = isRepeated(op, candidate.algorithm);
         }
       }
     }

@@ -4,6 +4,7 @@
 #include "../Runtime/Harness.h"
 #include "CppCarrier.h"
 
+#include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Overlap/Passes.h"
 #include "ncclx/Reference/Data.h"
 #include "ncclx/Reference/Interpreter.h"
@@ -51,6 +52,22 @@ topology::Topology processes(int64_t ranks, int64_t hosts = 1) {
   return *topology::replicateHosts(one, often, problem);
 }
 
+bool namesMachine(const std::string &text) { return StringRef(text).contains("ncclx.topology"); }
+
+/// The machine that the text names, or else processes.
+topology::Topology machine(const std::string &text, int64_t ranks, int64_t hosts) {
+  if (namesMachine(text)) {
+    DialectRegistry registry;
+    registerDriverDialects(registry);
+    MLIRContext context(registry);
+    if (auto module = parseSourceString<ModuleOp>(text, &context))
+      if (auto named = (*module)->getAttrOfType<TopologyAttr>(NCCLXDialect::getTopologyAttrName()))
+        if (topology::ReadResult read = readTopology(named); read.topology)
+          return *read.topology;
+  }
+  return processes(ranks, hosts);
+}
+
 /// How far a text is taken: to its choices, which the reference needs, to a proof, or to code.
 enum class Depth { chosen, proved, code };
 
@@ -58,16 +75,16 @@ enum class Depth { chosen, proved, code };
 struct Compiled {
   Compiled(const std::string &text, int64_t ranks, const std::string &transport,
            Depth depth = Depth::code, int64_t hosts = 1)
-      : topology(processes(ranks, hosts)), handler(&context,
-                                                   [this](Diagnostic &diagnostic) {
-                                                     messages += diagnostic.str() + "\n";
-                                                     for (Diagnostic &note : diagnostic.getNotes())
-                                                       messages += "  " + note.str() + "\n";
-                                                   }),
+      : topology(machine(text, ranks, hosts)),
+        handler(&context,
+                [this](Diagnostic &diagnostic) {
+                  messages += diagnostic.str() + "\n";
+                  for (Diagnostic &note : diagnostic.getNotes())
+                    messages += "  " + note.str() + "\n";
+                }),
         trees(topology, topology::Rate::payload),
-        // What the module's own topology is packed for is timed on this one.
         compilation(context, {&topology, topology::Rate::payload, transport == "shm", nullptr,
-                              StringRef(text).contains("ncclx.topology") ? &trees : nullptr}) {
+                              namesMachine(text) ? &trees : nullptr}) {
     DialectRegistry registry;
     registerDriverDialects(registry);
     context.appendDialectRegistry(registry);

@@ -110,7 +110,7 @@ TEST(Routed, Refusals) {
   GraphText small = routed({{"x", 3}}, line(3));
   small.topology = machine(2, line(2));
   small.result(small.allToAll(small.argument({3}, "f32"), 0, 0, {"x"}));
-  EXPECT_NE(why(small).find("runs on 3 ranks, but the topology has 2"), std::string::npos);
+  EXPECT_NE(why(small).find("3 ranks, but the topology"), std::string::npos);
   GraphText none = routed({{"x", 3}}, line(3));
   none.topology = "";
   none.result(none.allToAll(none.argument({3}, "f32"), 0, 0, {"x"}));

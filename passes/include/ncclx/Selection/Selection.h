@@ -23,6 +23,9 @@ struct SelectionTarget {
   const RuleTable *rules = nullptr; ///< asked before any prediction; may be null
   /// Of this topology and rate; null: trees and tiers are not considered.
   topology::TreePacker *trees = nullptr;
+  /// Sums of floats, where nothing names an algorithm, in an order that the reference interpreter
+  /// repeats to the bit, if any such can carry them.
+  bool repeatable = false;
 };
 
 /// The pass that lowers a graph for `target`, as one kernel of a GPU, of so many blocks, where that

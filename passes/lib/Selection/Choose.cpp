@@ -44,6 +44,11 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
   std::vector<unsigned> group;
   for (int64_t rank : firstGroup(op))
     group.push_back(unsigned(rank));
+  if (llvm::any_of(group, [&](unsigned r) {
+        return r < target.topology->numRanks() &&
+               target.topology->rankNode(r).kind != topology::NodeKind::gpu;
+      }))
+    return "its ranks are processes, which share a memory, and no GPUs with links";
   if (llvm::all_of(group, [&](unsigned r) { return r < target.trees->numRanks(); })) {
     std::vector<uint64_t> alike(group.size() * group.size(), 1);
     if (trees ? target.trees->pack(group, treeFlowOf(op)) != nullptr

@@ -111,10 +111,6 @@ TEST(Routed, Refusals) {
   small.topology = machine(2, line(2));
   small.result(small.allToAll(small.argument({3}, "f32"), 0, 0, {"x"}));
   EXPECT_NE(why(small).find("3 ranks, but the topology"), std::string::npos);
-  GraphText none = routed({{"x", 3}}, line(3));
-  none.topology = "";
-  none.result(none.allToAll(none.argument({3}, "f32"), 0, 0, {"x"}));
-  EXPECT_NE(why(none).find("its ranks are processes"), std::string::npos) << why(none);
   GraphText part = routed({{"x", 2}, {"y", 2}}, line(4));
   part.result(part.allToAll(part.argument({4}, "f32"), 0, 0, {"x"}));
   EXPECT_NE(why(part).find("it is for groups of all ranks, not of 2 of 4"), std::string::npos);

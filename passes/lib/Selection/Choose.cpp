@@ -58,6 +58,9 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
   return trees ? "no trees reach every member" : "some member has no way to another";
 }
 
+/// Bytes from which ranks that are to be compared are told one by one what to do.
+static constexpr int64_t leastTold = 1 << 20;
+
 /// Is next to nothing to be won over `algorithm`, which has been timed?
 static bool isAtBound(const Choice &choice, Algorithm algorithm) {
   const Candidate &candidate = choice.candidates[unsigned(algorithm)];
@@ -124,6 +127,11 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
     } else if (candidate.algorithm == Algorithm::Routed && !op.getAlgorithm() && !target.rules &&
                isAtBound(choice, Algorithm::Direct)) {
       candidate.refused = "direct is within 2 % of the bound";
+    } else if (candidate.algorithm >= Algorithm::Trees &&
+               candidate.algorithm <= Algorithm::Routed && target.repeatable && fastest &&
+               !op.getAlgorithm() && !target.rules &&
+               (choice.bytes < leastTold || isAtBound(choice, Algorithm::Direct))) {
+      candidate.refused = "what all ranks do alike carries it";
     } else {
       candidate.refused = whyNotTried(op, candidate.algorithm, target, byTiers);
     }

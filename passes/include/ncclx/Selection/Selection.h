@@ -23,8 +23,9 @@ struct SelectionTarget {
   const RuleTable *rules = nullptr; ///< asked before any prediction; may be null
   /// Of this topology and rate; null: trees and tiers are not considered.
   topology::TreePacker *trees = nullptr;
-  /// Sums of floats, where nothing names an algorithm, in an order that the reference interpreter
-  /// repeats to the bit, if any such can carry them.
+  /// To be run and compared, where nothing names an algorithm: sums of floats in an order that the
+  /// reference interpreter repeats to the bit, if any such can carry them; and short messages, or
+  /// what goes at the bound so, by what all ranks do alike.
   bool repeatable = false;
 };
 

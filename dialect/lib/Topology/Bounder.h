@@ -6,6 +6,7 @@
 #include "CutGraph.h"
 #include "DomainBounds.h"
 #include "ncclx/Topology/Bounds.h"
+#include <fmt/format.h>
 
 namespace mlir::ncclx::topology {
 

@@ -1,5 +1,6 @@
 //===- Tiers.cpp - Ranks in equal nested blocks ----------------------------===//
 #include "ncclx/Topology/Tiers.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include "llvm/ADT/StringMap.h"
 

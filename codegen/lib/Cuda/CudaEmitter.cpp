@@ -106,10 +106,6 @@ LogicalResult KernelEmitter::emitPieces(ArrayRef<ctran::CopyOp> ops) {
 LogicalResult KernelEmitter::emitBlock(Block &block) {
   SmallVector<ctran::CopyOp> pieces;
   for (Operation &op : block) {
-    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
-      pieces.push_back(copy);
-      continue;
-    }
     // Ops that are no step stand between copies, and wait for nothing.
     if (!isa<scf::ForOp, scf::IfOp, ctran::ScheduleOpInterface>(op) ||
         isa<ctran::SourceOp, ctran::SinkOp>(op)) {
@@ -119,10 +115,13 @@ LogicalResult KernelEmitter::emitBlock(Block &block) {
         e.indexOf(slots);
       continue;
     }
-    if (failed(emitPieces(pieces)))
-      return failure();
-    pieces.clear();
-    if (auto copy = dyn_cast<ctran::CopyOp>(op); copy && joins(copy, pieces)) {
+    auto copy = dyn_cast<ctran::CopyOp>(op);
+    if (!copy || !joins(copy, pieces)) {
+      if (failed(emitPieces(pieces)))
+        return failure();
+      pieces.clear();
+    }
+    if (copy && joins(copy, pieces)) {
       pieces.push_back(copy);
       continue;
     }

@@ -9,22 +9,16 @@ using namespace mlir;
 using namespace mlir::ncclx;
 using llvm::formatv;
 
-unsigned CudaExpressions::indexOf(ctran::WindowOp window) {
-  auto *at = llvm::find(windows, window);
-  if (at == windows.end()) {
-    windows.push_back(window);
-    return windows.size() - 1;
-  }
-  return at - windows.begin();
+/// Where `op` stands in the list, at its end if it was not there.
+template <class Op> static unsigned placeIn(SmallVector<Op> &list, Op op) {
+  auto *at = llvm::find(list, op);
+  if (at != list.end())
+    return at - list.begin();
+  list.push_back(op);
+  return list.size() - 1;
 }
-unsigned CudaExpressions::indexOf(ctran::SlotsOp slots) {
-  auto *at = llvm::find(slotArrays, slots);
-  if (at == slotArrays.end()) {
-    slotArrays.push_back(slots);
-    return slotArrays.size() - 1;
-  }
-  return at - slotArrays.begin();
-}
+unsigned CudaExpressions::indexOf(ctran::WindowOp window) { return placeIn(windows, window); }
+unsigned CudaExpressions::indexOf(ctran::SlotsOp slots) { return placeIn(slotArrays, slots); }
 
 /// How an op on numbers or conditions reads in C++; null for others.
 static const char *formOf(Operation *op) {
@@ -73,8 +67,7 @@ FailureOr<std::string> CudaExpressions::number(Operation *op, Value value) {
     FailureOr<std::string> at = coord(op, table.getCoord());
     if (failed(at))
       return failure();
-    tables.push_back(table);
-    return formatv("table{0}[{1}]", tables.size() - 1, *at).str();
+    return formatv("table{0}[{1}]", placeIn(tables, table), *at).str();
   }
   const char *form = definition ? formOf(definition) : nullptr;
   if (!form)

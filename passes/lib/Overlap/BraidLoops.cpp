@@ -29,14 +29,10 @@ struct BraidLoops : ncclx::impl::BraidLoopsBase<BraidLoops> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
+    std::optional<overlap::CostModel> cost =
+        machineFor(module, getArgument(), machineFile, margin, memoryBudget);
     if (!cost)
       return signalPassFailure();
-    if (memoryBudget < 0) {
-      module.emitError("ncclx-braid-loops: memory-budget is at least 0, found ")
-          << int64_t(memoryBudget);
-      return signalPassFailure();
-    }
     for (func::FuncOp function : communicatingFunctions(module)) {
       SmallVector<scf::ForOp> loops; // inner ones first
       function.walk([&](scf::ForOp loop) {

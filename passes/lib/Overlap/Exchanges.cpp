@@ -182,7 +182,8 @@ void mlir::ncclx::cutExchanges(func::FuncOp function, const overlap::CostModel &
 }
 
 std::optional<overlap::CostModel> mlir::ncclx::machineFor(ModuleOp module, StringRef pass,
-                                                          StringRef file, double margin) {
+                                                          StringRef file, double margin,
+                                                          int64_t memoryBudget) {
   if (file.empty()) {
     module.emitError() << pass << " needs machine=FILE";
     return std::nullopt;
@@ -194,6 +195,8 @@ std::optional<overlap::CostModel> mlir::ncclx::machineFor(ModuleOp module, Strin
     module.emitError(cost.error);
   else if (!(margin >= 0))
     module.emitError() << pass << ": margin is at least 0, found " << margin;
+  else if (memoryBudget < 0)
+    module.emitError() << pass << ": memory-budget is at least 0, found " << memoryBudget;
   else
     return cost.model;
   return std::nullopt;

@@ -196,14 +196,10 @@ struct PipelineLoops : ncclx::impl::PipelineLoopsBase<PipelineLoops> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
+    std::optional<overlap::CostModel> cost =
+        machineFor(module, getArgument(), machineFile, margin, memoryBudget);
     if (!cost)
       return signalPassFailure();
-    if (memoryBudget < 0) {
-      module.emitError("ncclx-pipeline-loops: memory-budget is at least 0, found ")
-          << int64_t(memoryBudget);
-      return signalPassFailure();
-    }
     for (func::FuncOp function : communicatingFunctions(module))
       Pipeliner(function, *cost, getArgument(), margin, memoryBudget).run();
   }

@@ -35,6 +35,11 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   return topology::bound(*target.topology, query);
 }
 
+/// Whether it tells ranks one by one what to do, as is made for one topology.
+static bool isPacked(Algorithm algorithm) {
+  return algorithm == Algorithm::Trees || algorithm == Algorithm::Routed;
+}
+
 /// Why what is made for a topology cannot be made for this one.
 static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
                                 const SelectionTarget &target) {
@@ -127,8 +132,7 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
     } else if (candidate.algorithm == Algorithm::Routed && !op.getAlgorithm() && !target.rules &&
                isAtBound(choice, Algorithm::Direct)) {
       candidate.refused = "direct is within 2 % of the bound";
-    } else if (candidate.algorithm >= Algorithm::Trees &&
-               candidate.algorithm <= Algorithm::Routed && target.repeatable && fastest &&
+    } else if (isPacked(candidate.algorithm) && target.repeatable && fastest &&
                !op.getAlgorithm() && !target.rules &&
                (choice.bytes < leastTold || isAtBound(choice, Algorithm::Direct))) {
       candidate.refused = "what all ranks do alike carries it";

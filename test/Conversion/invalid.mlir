@@ -230,3 +230,13 @@ func.func @put_of_tensor(%a: tensor<4xf32>) {
   ncclx.put %a into %w[0] shift 1 : tensor<4xf32> into !ncclx.window<tensor<4xf32>>
   return
 }
+
+// -----
+
+ncclx.grid @g ["tp" = 3]
+func.func @nowhere(%a: memref<3xf32>) -> memref<3xf32> {
+  %r = memref.alloc() : memref<3xf32>
+  // expected-error @below {{asks for routed, which is for a topology: there is neither the pass's topology=FILE}}
+  ncclx.all_to_all %a split 0 concat 0 over @g["tp"] algorithm routed into(%r : memref<3xf32>) : memref<3xf32>
+  return %r : memref<3xf32>
+}

@@ -9,6 +9,7 @@
 //   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
 //   FAKE_CUDA_KILL=GPU:NAME:N  the N-th call of this function for this GPU kills the process
 //   FAKE_CUDA_IPC=1       memory can be shared with other processes (else cuIpcGetMemHandle fails)
+//   FAKE_CUDA_EDGE=1      memory ends where none can be read or written
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
 //   FAKE_CUDA_STAMP=1     kernels of a plan do nothing but note their timeline, where they have one
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
@@ -84,6 +85,7 @@ struct Allocation {
   size_t bytes;
   int device;
   int file = -1; ///< of memory that other processes can map, which goes when no process has it
+  void *edge = nullptr; ///< of memory that ends at one: what has been mapped
 };
 size_t wholePages(size_t bytes) { return (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096; }
 std::map<Address, size_t> opened; ///< of other processes
@@ -345,8 +347,14 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   if (!current)
     return invalidValue;
   int file = -1;
-  void *memory = nullptr;
-  if (*setting("FAKE_CUDA_IPC")) {
+  void *memory = nullptr, *edge = nullptr;
+  if (*setting("FAKE_CUDA_EDGE")) {
+    size_t pages = wholePages(bytes);
+    edge = mmap(nullptr, pages + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (edge == MAP_FAILED || mprotect(static_cast<char *>(edge) + pages, 4096, PROT_NONE) < 0)
+      return outOfMemory;
+    memory = static_cast<char *>(edge) + pages - bytes;
+  } else if (*setting("FAKE_CUDA_IPC")) {
     file = memfd_create("fake-cuda", MFD_CLOEXEC);
     memory = file < 0 || ftruncate(file, off_t(wholePages(bytes))) < 0
                  ? MAP_FAILED
@@ -360,7 +368,7 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   std::memset(memory, 0xcd, bytes);
   *at = reinterpret_cast<Address>(memory);
   std::lock_guard<std::mutex> hold(everything);
-  allocations[*at] = {bytes, current->device, file};
+  allocations[*at] = {bytes, current->device, file, edge};
   return success;
 }
 int cuMemFree_v2(Address at) {
@@ -371,7 +379,9 @@ int cuMemFree_v2(Address at) {
   auto it = allocations.find(at);
   if (it == allocations.end())
     return invalidValue;
-  if (it->second.file < 0) {
+  if (it->second.edge) {
+    munmap(it->second.edge, wholePages(it->second.bytes) + 4096);
+  } else if (it->second.file < 0) {
     std::free(reinterpret_cast<void *>(at));
   } else {
     munmap(reinterpret_cast<void *>(at), wholePages(it->second.bytes));

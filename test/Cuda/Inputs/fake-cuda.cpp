@@ -10,6 +10,8 @@
 //   FAKE_CUDA_KILL=GPU:NAME:N  the N-th call of this function for this GPU kills the process
 //   FAKE_CUDA_IPC=1       memory can be shared with other processes (else cuIpcGetMemHandle fails)
 //   FAKE_CUDA_EDGE=1      memory ends where none can be read or written
+//   FAKE_CUDA_QUEUES=1    a GPU's streams share CUDA_DEVICE_MAX_CONNECTIONS queues (default 8), in
+//                         which what one waits for holds up the others
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
 //   FAKE_CUDA_STAMP=1     kernels of a plan do nothing but note their timeline, where they have one
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
@@ -122,9 +124,31 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   std::vector<CUgraph_st::Node> nodes;
 };
+/// What streams of one GPU share: things are done in the order in which they were given.
+struct Queue {
+  std::mutex lock;
+  std::deque<uint64_t> tickets;
+  uint64_t given = 0;
+
+  uint64_t enter() {
+    std::lock_guard<std::mutex> hold(lock);
+    tickets.push_back(++given);
+    return given;
+  }
+  bool isFirst(uint64_t ticket) {
+    std::lock_guard<std::mutex> hold(lock);
+    return tickets.front() == ticket;
+  }
+  void leave() {
+    std::lock_guard<std::mutex> hold(lock);
+    tickets.pop_front();
+  }
+};
 struct CUctx_st {
   int device;
   bool peers[16];
+  std::vector<std::unique_ptr<Queue>> queues; ///< under the driver's lock
+  size_t streams = 0;                         ///< so many have been made
 };
 struct CUstream_st {
   std::mutex lock;
@@ -132,6 +156,7 @@ struct CUstream_st {
   std::deque<std::function<bool()>> work; ///< false: not yet
   bool busy = false, leaving = false;
   CUctx_st *context = nullptr;
+  Queue *queue = nullptr;              ///< that it shares
   std::shared_ptr<CUgraph_st> capture; ///< with `tail`, of the thread that captures
   std::vector<size_t> tail;            ///< what the stream's next captured thing comes after
   std::thread thread{[this] { serve(); }};
@@ -164,6 +189,13 @@ struct CUstream_st {
     }
     std::lock_guard<std::recursive_mutex> driver(driverLock);
     std::lock_guard<std::mutex> hold(lock);
+    if (queue)
+      next = [queue = queue, ticket = queue->enter(), act = std::move(next)] {
+        bool done = queue->isFirst(ticket) && act();
+        if (done)
+          queue->leave();
+        return done;
+      };
     work.push_back(std::move(next));
     changed.notify_all();
   }
@@ -501,6 +533,13 @@ int cuStreamCreate(Stream *stream, unsigned) {
   std::lock_guard<std::recursive_mutex> driver(driverLock);
   streams.push_back(*stream = new CUstream_st);
   (*stream)->context = current;
+  if (*setting("FAKE_CUDA_QUEUES")) {
+    const char *wanted = setting("CUDA_DEVICE_MAX_CONNECTIONS");
+    size_t place = current->streams++ % size_t(*wanted ? std::atoi(wanted) : 8);
+    while (current->queues.size() <= place)
+      current->queues.push_back(std::make_unique<Queue>());
+    (*stream)->queue = current->queues[place].get();
+  }
   return success;
 }
 int cuStreamDestroy_v2(Stream stream) {

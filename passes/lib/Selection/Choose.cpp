@@ -74,7 +74,7 @@ static bool isAtBound(const Choice &choice, Algorithm algorithm) {
 }
 
 /// Why `algorithm`, which can carry `op`, is not tried on `target`; `byTiers`: why there are none.
-static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
+static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, size_t axes,
                                const SelectionTarget &target,
                                const std::optional<std::string> &byTiers) {
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -90,7 +90,7 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
                    : "the machine has tiers that are all alike";
   case Algorithm::Ring:
   case Algorithm::Bruck:
-    if (!byTiers && ranks > mostOneByOne)
+    if ((!byTiers || axes > 1) && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
     return "";
   default:
@@ -137,7 +137,7 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
                (choice.bytes < leastTold || isAtBound(choice, Algorithm::Direct))) {
       candidate.refused = "what all ranks do alike carries it";
     } else {
-      candidate.refused = whyNotTried(op, candidate.algorithm, target, byTiers);
+      candidate.refused = whyNotTried(op, candidate.algorithm, axes, target, byTiers);
     }
     if (candidate.refused.empty()) {
       FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes);

@@ -343,8 +343,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
       spec.combination.divide = getGroupSize(op);
   }
   if (auto permute = dyn_cast<PermuteOp>(*op)) {
+    spec.shift = permute.getShift().value_or(0);
     if (permute.getShift() && spec.axes.size() <= 1) {
-      spec.shift = *permute.getShift();
       spec.zero = nullptr;
     } else if (permute.getShift()) { // along several axes at once
       int64_t n = getGroupSize(op);
@@ -424,13 +424,13 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
     return op->emitOpError("asks for trees, but on this topology none reach every member");
   remark::analysis(op->getLoc(),
                    remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
-      << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
-                     "takes {4:F3} of the least that any trees can",
-                     spec.trees->trees.size(), group.size(), spec.trees->depth,
-                     spec.trees->shares,
-                     spec.trees->leastSecondsPerByte > 0
-                         ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
-                         : 0.0);
+      << remark::add(
+             "{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
+             "takes {4:F3} of the least that any trees can",
+             spec.trees->trees.size(), group.size(), spec.trees->depth, spec.trees->shares,
+             spec.trees->leastSecondsPerByte > 0
+                 ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
+                 : 0.0);
   return success();
 }
 

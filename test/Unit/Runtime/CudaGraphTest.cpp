@@ -145,6 +145,37 @@ TEST(CudaGraphs, SeveralInTurn) {
   });
 }
 
+// Runs and replays behind each other with nothing between but each one's own inputs and outputs:
+// nobody overwrites what another still reads.
+TEST(CudaGraphs, BackToBack) {
+  play([](Rank &me) {
+    ncclxrtCudaPlan_t plan = me.another();
+    ncclxrtCudaGraph_t graph = me.captureRuns(plan);
+    constexpr int32_t runs = 60;
+    std::vector<std::vector<int32_t>> in(runs), out(runs);
+    void *given = me.buffer(plan, 0), *made = me.buffer(plan, 1);
+    for (int32_t i = 0; i < runs; ++i) {
+      for (int k = 0; k < words; ++k)
+        in[size_t(i)].push_back(Rank::valueOf(me.rank, i, k));
+      out[size_t(i)].resize(size_t(ranks) * words);
+      (void)ncclxrtCudaCopy(me.comm, me.stream, given, in[size_t(i)].data(), piece);
+      me.expect((i % 3 ? ncclxrtCudaPlanRun(plan, me.stream)
+                       : ncclxrtCudaGraphLaunch(graph, me.stream)) == ncclxrtSuccess,
+                "run");
+      (void)ncclxrtCudaCopy(me.comm, me.stream, out[size_t(i)].data(), made, all);
+    }
+    me.expect(ncclxrtCudaSynchronize(me.comm, me.stream) == ncclxrtSuccess, "end");
+    for (int32_t i = 0; i < runs; ++i)
+      for (int k = 0; k < ranks * words; ++k)
+        me.expect(out[size_t(i)][size_t(k)] == Rank::valueOf(k / words, i, k % words),
+                  "run " + std::to_string(i) + " brought " +
+                      std::to_string(out[size_t(i)][size_t(k)]));
+    me.meet();
+    (void)ncclxrtCudaGraphDestroy(graph);
+    me.destroy(plan);
+  });
+}
+
 // A rank does not come to a replay: the others are let go by an abort, not by their deadline, and
 // what comes after it is refused with the first reason.
 TEST(CudaGraphs, AbortedReplay) {

@@ -177,7 +177,8 @@ void Chooser::keepIfBetter(const Candidate &candidate) {
   if (!candidate.seconds)
     return;
   bool is = isRepeated(op, candidate.algorithm);
-  bool better = !fastest || *candidate.seconds < best;
+  bool better = !fastest || *candidate.seconds < best ||
+                (*candidate.seconds == best && candidate.algorithm < *fastest);
   if (fastest && target.repeatable && is != repeated)
     better = is;
   if (!better)

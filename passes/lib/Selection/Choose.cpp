@@ -69,7 +69,7 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
 static constexpr int64_t leastTold = 1 << 20;
 
 /// Why `algorithm`, which can carry `op`, is not tried on `target`; `byTiers`: why there are none.
-static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
+static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, size_t axes,
                                const SelectionTarget &target,
                                const std::optional<std::string> &byTiers) {
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -85,7 +85,7 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
                    : "the machine has tiers that are all alike";
   case Algorithm::Ring:
   case Algorithm::Bruck:
-    if (!byTiers && ranks > mostOneByOne)
+    if ((!byTiers || axes > 1) && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
     return "";
   default:
@@ -131,6 +131,7 @@ private:
   }
 
   CollectiveOpInterface op;
+  size_t axes;
   const SelectionTarget &target;
   std::optional<int64_t> bytes;
   std::optional<std::string> byTiers; ///< why not
@@ -143,7 +144,8 @@ private:
 
 Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
                  std::optional<int64_t> bytes)
-    : op(op), target(target), bytes(bytes), byTiers(whyNot(op, Algorithm::Hierarchical, axes)),
+    : op(op), axes(axes), target(target), bytes(bytes),
+      byTiers(whyNot(op, Algorithm::Hierarchical, axes)),
       least(op, target, bytes.value_or(op.getPayloadBytes())) {
   choice.bytes = bytes.value_or(op.getPayloadBytes());
   choice.bound = boundOf(op, choice.bytes, target);
@@ -160,7 +162,7 @@ Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &t
 LogicalResult Chooser::time(Candidate &candidate, double horizon) {
   if (candidate.seconds || !candidate.refused.empty())
     return success();
-  candidate.refused = whyNotTried(op, candidate.algorithm, target, byTiers);
+  candidate.refused = whyNotTried(op, candidate.algorithm, axes, target, byTiers);
   if (!candidate.refused.empty())
     return success();
   FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes, horizon);
@@ -226,7 +228,7 @@ LogicalResult Chooser::byTime(bool alternatives) {
       continue;
     double horizon = std::numeric_limits<double>::infinity();
     if (std::string why = whyNotWorthIt(mine);
-        !why.empty() && (!alternatives || isPacked(algorithm))) {
+        !why.empty() && (!alternatives || algorithm == Algorithm::Routed)) {
       mine.refused = why;
       continue;
     }

@@ -71,9 +71,13 @@ static std::string numbersOf(const Choice &choice) {
 /// another names, or has been given, an algorithm that needs its axes whole.
 static std::optional<ProgramGrid> cutGrid(FunctionOpInterface function, ProgramGrid grid,
                                           const SelectionTarget &target) {
+  ProgramGrid whole = grid;
   grid.cutBy(target.trees->tiers());
   WalkResult walked = function->walk([&](CollectiveOpInterface op) {
-    bool keeps = !op.getAlgorithm() || !whyNot(op, *op.getAlgorithm(), grid.axesOf(op).size());
+    size_t axes = grid.axesOf(op).size();
+    bool keeps =
+        !op.getAlgorithm() || (!whyNot(op, *op.getAlgorithm(), axes) &&
+                               (!goesRound(*op.getAlgorithm()) || axes == whole.axesOf(op).size()));
     return keeps ? WalkResult::advance() : WalkResult::interrupt();
   });
   if (walked.wasInterrupted())

@@ -348,8 +348,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
       spec.combination.divide = getGroupSize(op);
   }
   if (auto permute = dyn_cast<PermuteOp>(*op)) {
+    spec.shift = permute.getShift().value_or(0);
     if (permute.getShift() && spec.axes.size() <= 1) {
-      spec.shift = *permute.getShift();
       spec.zero = nullptr;
     } else if (permute.getShift()) { // along several axes at once
       int64_t n = getGroupSize(op);

@@ -54,6 +54,13 @@ private:
   LogicalResult declareArguments();
   LogicalResult bindStates();
   FailureOr<int64_t> windowOf(int64_t state, ctran::WindowOp window);
+  bool hasWindow(int64_t state) {
+    return state < int64_t(chooser.getArgumentTypes().size()) || windowOfState.contains(state);
+  }
+  int64_t windowNumber(int64_t state) const {
+    auto found = windowOfState.find(state);
+    return found == windowOfState.end() ? state : found->second;
+  }
   /// Meets the other ranks with the number in `choice`, and gives it.
   Value meet(StringRef who);
   FailureOr<Value> lowerWays(Value chosen);
@@ -136,6 +143,23 @@ LogicalResult BranchLowering::bindStates() {
              << inputs << " inputs and " << outputs << " outputs, but as a stage "
              << stage.reads.size() << " and " << expected;
   }
+  // What is only handed on is no program's: it is as large as what it comes from or goes to.
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const Stage &stage : stages)
+      for (const StageEdge &edge : stage.edges)
+        for (auto [from, to] : edge.moves)
+          for (auto [known, other] : {std::pair(from, to), std::pair(to, from)})
+            if (hasWindow(known) && !hasWindow(other)) {
+              HostPlan::Window made = plan.windows[windowNumber(known)];
+              made.name = "state" + std::to_string(other);
+              made.role = ctran::WindowRole::Scratch;
+              made.argument = -1;
+              windowOfState[other] = plan.windows.size();
+              plan.windows.push_back(made);
+              grows = true;
+            }
+  }
   return success();
 }
 
@@ -200,16 +224,14 @@ bool exchanges(ctran::ProgramOp program) {
 /// Fills what the next stage is to find: behind the meeting, and before that stage begins.
 void BranchLowering::move(const StageEdge &edge, StringRef name) {
   Value none = e.constant(-1), zero = e.constant(0), one = e.constant(1);
-  auto windowOf = [&](int64_t state) {
-    auto found = windowOfState.find(state);
-    return found == windowOfState.end() ? state : found->second;
-  };
   for (auto [from, to] : edge.moves) {
-    int64_t bytes = plan.windows[windowOf(to)].bytes;
-    Value size = e.constant(bytes);
+    if (!hasWindow(from)) // nobody ever reads what goes round there
+      continue;
+    int64_t source = windowNumber(from), target = windowNumber(to);
+    Value size = e.constant(int64_t(plan.windows[target].bytes));
     call("ncclxrt_copy",
-         {op(name), lane(ctran::LaneKind::Host, "host0"), e.constant(windowOf(to)), none, zero, one,
-          size, size, e.constant(windowOf(from)), none, zero, one, size, size, none, none, zero});
+         {op(name), lane(ctran::LaneKind::Host, "host0"), e.constant(target), none, zero, one, size,
+          size, e.constant(source), none, zero, one, size, size, none, none, zero});
   }
 }
 
@@ -258,13 +280,6 @@ FailureOr<Value> BranchLowering::lowerStage(int64_t number) {
 }
 
 FailureOr<Value> BranchLowering::lowerStages(Value chosen) {
-  // Every state that an edge names is some program's.
-  for (const Stage &stage : stages)
-    for (const StageEdge &edge : stage.edges)
-      for (auto [from, to] : edge.moves)
-        for (int64_t state : {from, to})
-          if (state >= int64_t(chooser.getNumArguments()) && !windowOfState.contains(state))
-            return chooser.emitOpError("moves state ") << state << ", which no stage has";
   SmallVector<Type> types{b.getI64Type(), b.getI32Type()};
   SmallVector<Location> locs(2, loc);
   auto loop = scf::WhileOp::create(b, loc, types, ValueRange{chosen, status});

@@ -55,7 +55,7 @@ int64_t count(const std::string &text, const std::string &word) {
 // The generator makes all that the language has, and each seed the same graph again.
 TEST(RandomGraph, HasAllWords) {
   std::map<std::string, int64_t> seen;
-  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
     Choices choices(seed), again(seed);
     std::string text = makeGraph(choices).str();
     ASSERT_EQ(text, makeGraph(again).str()) << seed;
@@ -145,7 +145,7 @@ TEST(RandomGraph, ShrinksToWhatAFaultNeeds) {
   };
   for (const Fault &fault : faults) {
     int64_t found = 0, smallest = 0;
-    for (uint64_t seed = 1; seed <= 400 && found < 5; ++seed) {
+    for (uint64_t seed = 1; seed <= 800 && found < 5; ++seed) {
       GraphText least({{"x", 1}});
       auto run = [&](const GraphText &g) {
         if (!fault.isThere(g))

@@ -1,6 +1,6 @@
 //===- KnownCasesTest.cpp - Sizes and shapes that others got wrong --------===//
 //
-// Run for real and compared bit by bit. Which case is which is in test/KnownCases.md.
+// Run for real and compared bit by bit. Which case is which is in test/CASES.md.
 //
 //===----------------------------------------------------------------------===//
 #include "Equivalence.h"

@@ -341,6 +341,7 @@ TEST(Prepare, TwoCommunicatorsShareNoBuffer) {
   desc.num_windows = 1;
   for (int i : {0, 1}) {
     ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;
+    config.rank = 0;
     config.nranks = 1;
     ASSERT_EQ(ncclxrtCommInit(&config, &comms[i]), ncclxrtSuccess) << ncclxrtGetLastError(nullptr);
     if (i) {

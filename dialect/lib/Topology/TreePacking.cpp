@@ -16,8 +16,9 @@ constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
 /// What few shares may lose to fractions.
 constexpr double shareTolerance = 4e-3;
-/// Shares that are tried: of each root, and of free roots together.
-constexpr unsigned mostShares = 12, mostFreeShares = 48;
+/// Shares that are tried: of each root, or more where all roots together then have no more than so
+/// many; and of free roots together.
+constexpr unsigned mostShares = 12, mostTrees = 192, mostFreeShares = 48;
 /// Rounds in which every tree is grown anew.
 constexpr unsigned passes = 70;
 
@@ -502,7 +503,8 @@ std::optional<TreePacking> Packer::run() {
     return std::nullopt;
   Shares best;
   unsigned bestShares = 1;
-  for (unsigned shares = 1; shares <= (isFree() ? mostFreeShares : mostShares); ++shares) {
+  unsigned largest = isFree() ? mostFreeShares : std::max(mostShares, mostTrees / n);
+  for (unsigned shares = 1; shares <= largest; ++shares) {
     double goal = shares / rate * (1 + shareTolerance);
     Shares found = rounded(shares);
     if (found.load > goal || shares * n <= mostFreeShares)

@@ -55,9 +55,10 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            bool cutByTiers, int64_t blocks, topology::TreePacker *trees)
+            bool cutByTiers, int64_t blocks, int64_t mostBlocks, topology::TreePacker *trees)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        cutByTiers(cutByTiers), blocks(blocks), trees(trees), grid(std::move(grid)) {}
+        cutByTiers(cutByTiers), blocks(blocks), mostBlocks(mostBlocks), trees(trees),
+        grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -65,7 +66,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore, oneKernel, cutByTiers;
-  int64_t blocks;
+  int64_t blocks, mostBlocks;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -424,13 +425,13 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
     return op->emitOpError("asks for trees, but on this topology none reach every member");
   remark::analysis(op->getLoc(),
                    remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
-      << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
-                     "takes {4:F3} of the least that any trees can",
-                     spec.trees->trees.size(), group.size(), spec.trees->depth,
-                     spec.trees->shares,
-                     spec.trees->leastSecondsPerByte > 0
-                         ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
-                         : 0.0);
+      << remark::add(
+             "{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
+             "takes {4:F3} of the least that any trees can",
+             spec.trees->trees.size(), group.size(), spec.trees->depth, spec.trees->shares,
+             spec.trees->leastSecondsPerByte > 0
+                 ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
+                 : 0.0);
   return success();
 }
 
@@ -502,7 +503,6 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     carrier.lanes = trees->copyLanes();
     carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
   }
-  carrier.blocks = blocks;
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -514,6 +514,14 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
       return failure();
     s->flight = std::move(*flight);
   } else if (oneKernel && algorithm == Algorithm::Direct && isAlone(op) && !whyNotInBlocks(op)) {
+    // Fewer bytes of a piece are not worth a block (as measured on H200, test/Bench/cuda), and each
+    // has a multiprocessor of its own.
+    constexpr int64_t bytesOfBlock = 16 << 10;
+    int64_t bytes = ctran::capacityOf(builder, s->spec) *
+                    llvm::divideCeil(s->spec.inType.getElementTypeBitWidth(), 8);
+    builder.carrier.blocks = blocks ? blocks
+                                    : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1,
+                                                          std::max<int64_t>(1, mostBlocks));
     s->flight = ctran::emitInBlocks(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
@@ -861,7 +869,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
-      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks,
+      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks, mostBlocks,
                            own ? &*own : trees)
                      .run()))
         return signalPassFailure();

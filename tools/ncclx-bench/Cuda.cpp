@@ -277,7 +277,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     if (code)
       break;
   }
-  writeLines(options, lines);
+  writeFile(options.json, lines);
   if (!code && wrong) {
     llvm::outs() << "error: " << wrong << " elements are wrong\n";
     code = 3;

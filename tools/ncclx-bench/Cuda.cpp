@@ -265,7 +265,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
       bool kernel = options.algorithm.empty() || options.algorithm == "eager";
       bool streams = cell.bytes >= leastOfStreams || !kernel;
       bool good = (!kernel || bench.run(cell, true)) && (!streams || bench.run(cell, false));
-      writeLines(options, lines + bench.lines); // a cell that hangs loses no other
+      writeFile(options.json, lines + bench.lines); // a cell that hangs loses no other
       if (!good) {
         code = 2;
         break;

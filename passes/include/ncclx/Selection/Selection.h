@@ -32,6 +32,9 @@ struct SelectionTarget {
   int64_t scratchLimit = -1;
 };
 
+/// Of the GPU that has the fewest; 132 where none is known.
+int64_t multiprocessorsOf(const topology::Topology &topology);
+
 /// The pass that lowers a graph for `target`, as one kernel of a GPU, of so many blocks, where that
 /// is asked for. All that is timed, chosen, proved or run for a target is lowered by it; what is
 /// only timed may take more scratch memory than the target allows.

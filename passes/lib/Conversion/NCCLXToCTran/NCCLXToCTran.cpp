@@ -55,11 +55,11 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            bool cutByTiers, int64_t blocks, topology::TreePacker *trees, int64_t scratchLimit,
-            bool measured)
+            bool cutByTiers, int64_t blocks, int64_t mostBlocks, topology::TreePacker *trees,
+            int64_t scratchLimit, bool measured)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        cutByTiers(cutByTiers), measured(measured), blocks(blocks), scratchLimit(scratchLimit),
-        trees(trees), grid(std::move(grid)) {}
+        cutByTiers(cutByTiers), measured(measured), blocks(blocks), mostBlocks(mostBlocks),
+        scratchLimit(scratchLimit), trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -67,7 +67,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore, oneKernel, cutByTiers, measured;
-  int64_t blocks, scratchLimit;
+  int64_t blocks, mostBlocks, scratchLimit;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -507,7 +507,6 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     carrier.lanes = trees->copyLanes();
     carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
   }
-  carrier.blocks = blocks;
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -519,6 +518,14 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
       return failure();
     s->flight = std::move(*flight);
   } else if (oneKernel && algorithm == Algorithm::Direct && isAlone(op) && !whyNotInBlocks(op)) {
+    // Fewer bytes of a piece are not worth a block (as measured on H200, test/Bench/cuda), and each
+    // has a multiprocessor of its own.
+    constexpr int64_t bytesOfBlock = 16 << 10;
+    int64_t bytes = ctran::capacityOf(builder, s->spec) *
+                    llvm::divideCeil(s->spec.inType.getElementTypeBitWidth(), 8);
+    builder.carrier.blocks = blocks ? blocks
+                                    : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1,
+                                                          std::max<int64_t>(1, mostBlocks));
     s->flight = ctran::emitInBlocks(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
@@ -903,7 +910,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
-      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks,
+      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks, mostBlocks,
                            own ? &*own : trees, scratchLimit, measured)
                      .run()))
         return signalPassFailure();

@@ -89,6 +89,7 @@ public:
     out.resize(graph.size());
     for (unsigned a = 0; a < graph.arcs.size(); ++a) {
       out[graph.arcs[a].from].push_back(a);
+      head.push_back(graph.arcs[a].to);
       capacity.push_back(graph.arcs[a].capacity.toDouble());
       widest = std::max(widest, capacity.back());
     }
@@ -129,6 +130,7 @@ private:
 
   const FlowGraph &graph;
   std::vector<std::vector<unsigned>> out;
+  std::vector<unsigned> head; ///< by arc: where it leads
   std::vector<double> capacity;
   double widest = 0;
   std::map<unsigned, std::vector<std::pair<unsigned, uint64_t>>> targets;
@@ -141,23 +143,40 @@ std::vector<int> Router::ways(unsigned from, llvm::ArrayRef<double> length,
                               std::vector<double> &distance) const {
   distance.assign(graph.size(), std::numeric_limits<double>::infinity());
   std::vector<int> via(graph.size(), -1);
+  distance[from] = 0;
+  auto leave = [&](unsigned v, llvm::function_ref<void(unsigned)> nearer) {
+    for (unsigned a : out[v]) {
+      unsigned to = head[a];
+      if (distance[v] + length[a] < distance[to]) {
+        distance[to] = distance[v] + length[a];
+        via[to] = int(a);
+        nearer(to);
+      }
+    }
+  };
+  // Where each is linked to most, to look at all of them costs less than a heap.
+  if (graph.arcs.size() > graph.size() * graph.size() / 8) {
+    std::vector<unsigned> rest(graph.size());
+    std::iota(rest.begin(), rest.end(), 0u);
+    while (!rest.empty()) {
+      auto next = std::min_element(rest.begin(), rest.end(), [&](unsigned a, unsigned b) {
+        return distance[a] < distance[b];
+      });
+      unsigned v = *next;
+      *next = rest.back();
+      rest.pop_back();
+      leave(v, [](unsigned) {});
+    }
+    return via;
+  }
   using Entry = std::pair<double, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  distance[from] = 0;
   queue.push({0, from});
   while (!queue.empty()) {
     auto [d, v] = queue.top();
     queue.pop();
-    if (d > distance[v])
-      continue;
-    for (unsigned a : out[v]) {
-      unsigned to = graph.arcs[a].to;
-      if (d + length[a] < distance[to]) {
-        distance[to] = d + length[a];
-        via[to] = int(a);
-        queue.push({distance[to], to});
-      }
-    }
+    if (d <= distance[v])
+      leave(v, [&](unsigned to) { queue.push({distance[to], to}); });
   }
   return via;
 }

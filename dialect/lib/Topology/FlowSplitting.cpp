@@ -75,7 +75,7 @@ private:
   void advance(float *shown);
   void countAbove();
   void fit();
-  [[nodiscard]] double leastTime() const;
+  [[nodiscard]] double leastTime();
   [[nodiscard]] double timeOf(const Singles &flows) const;
   [[nodiscard]] Vector turnRound(const Singles &flows) const;
   void changeRho(float times);
@@ -88,6 +88,7 @@ private:
   Singles v;             ///< by arc, then by source
   Singles limit;         ///< by arc
   Vector over;           ///< by arc
+  Vector perActive;      ///< by arc: 1 / active
   Singles total, active; ///< by arc: of what v has above `limit`, the sum and the number
   Singles wanted, rest, heights; ///< by vertex, then by source
   std::vector<int> back;         ///< by arc: one that leads the other way, or -1
@@ -235,20 +236,23 @@ WIDE void Splitting::countAbove() {
   }
 }
 
-/// The T at which the arcs whose flows would take longer give up 1 / rho together. Newton's method,
-/// from below: what they give up is convex.
-double Splitting::leastTime() const {
-  double from = 0;
+/// The T at which the arcs whose flows would take longer give up 1 / rho together. Newton's method
+/// from the step before; what they give up is convex, so from its first round on T comes from
+/// below.
+double Splitting::leastTime() {
+  for (size_t a = 0; a < m; ++a)
+    perActive[a] = active[a] > 0 ? 1.0 / active[a] : 0;
+  double from = std::isfinite(time) ? time : 0;
   for (unsigned round = 0; round < 64; ++round) {
     double given = -1 / rho, slope = 0;
     for (size_t a = 0; a < m; ++a)
-      if (active[a] > 0 && total[a] > capacity[a] * from) {
-        given += (total[a] - capacity[a] * from) / active[a];
-        slope += capacity[a] / active[a];
+      if (double excess = total[a] - capacity[a] * from; excess > 0) {
+        given += excess * perActive[a];
+        slope += capacity[a] * perActive[a];
       }
-    if (!(slope > 0) || !(given > 1e-12 / rho))
+    if (std::abs(given) <= 1e-12 / rho || (from == 0 && !(given > 0)))
       break;
-    from += given / slope;
+    from = slope > 0 ? std::max(0.0, from + given / slope) : 0; // none takes longer: far beyond it
   }
   return from;
 }
@@ -315,6 +319,7 @@ Splitting::run(llvm::function_ref<double(llvm::ArrayRef<double>)> boundOf) {
     return std::nullopt;
   v.resize(m * row);
   over.resize(m);
+  perActive.resize(m);
   for (Singles *one : {&limit, &total, &active})
     one->resize(m);
   for (Singles *one : {&wanted, &rest, &heights})

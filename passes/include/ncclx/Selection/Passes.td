@@ -22,7 +22,9 @@ def ChooseAlgorithm : Pass<"ncclx-choose-algorithm", "::mlir::ModuleOp"> {
     Option<"loadStore", "load-store", "bool", "true",
            "Peers' memory is reached by load and store">,
     Option<"ruleFile", "rules", "std::string", "\"\"",
-           "Rule file (CSV, the columns of NCCL's example tuner)">
+           "Rule file (CSV, the columns of NCCL's example tuner)">,
+    Option<"scratchLimit", "scratch-limit", "int64_t", "-1",
+           "Bytes of scratch memory that collectives may take on a rank; -1: no limit">
   ];
 }
 
@@ -51,7 +53,9 @@ def Explain : Pass<"ncclx-explain", "::mlir::ModuleOp"> {
     Option<"bytes", "bytes", "int64_t", "1048576", "Its payload, rounded up to whole shards">,
     Option<"ranks", "ranks", "int64_t", "0", "Its ranks">,
     Option<"minBytes", "min-bytes", "int64_t", "0", "Print a table by size, from here">,
-    Option<"maxBytes", "max-bytes", "int64_t", "1073741824", "to here">
+    Option<"maxBytes", "max-bytes", "int64_t", "1073741824", "to here">,
+    Option<"scratchLimit", "scratch-limit", "int64_t", "-1",
+           "Bytes of scratch memory that collectives may take on a rank; -1: no limit">
   ];
   let dependentDialects = ["::mlir::ncclx::NCCLXDialect", "::mlir::func::FuncDialect"];
 }

@@ -4,6 +4,7 @@
 // nor locks, and is kept free of what only failures need, since small ops cost little else.
 //
 //===----------------------------------------------------------------------===//
+#include "Floats.h"
 #include "Plan.h"
 #include "Reduce.h"
 #include "Wire.h"
@@ -345,6 +346,14 @@ ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t of
   return ncclxrtSuccess;
 }
 
+ncclxrtResult_t Plan::gather(const char *kind, const std::string &what, const void *mine,
+                             size_t bytes, std::vector<std::string> &parts) {
+  comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
+  Status met = comm.meet(kind, what, std::string(static_cast<const char *>(mine), bytes), parts);
+  comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
+  return met.ok() ? ncclxrtSuccess : met.code();
+}
+
 // A meeting of all ranks: what runs of other branches have left cannot reach into this one.
 ncclxrtResult_t Plan::choose(int64_t op, int64_t lane, int64_t window, int64_t branches) {
   struct Choice {
@@ -352,8 +361,7 @@ ncclxrtResult_t Plan::choose(int64_t op, int64_t lane, int64_t window, int64_t b
   };
   if (auto code = enter(op, lane))
     return code;
-  if (branch >= 0)
-    return fail(ncclxrtInvalidUsage, "a second choice in one run");
+  branch = -1;
   Range range;
   int rank;
   if (auto code = resolve("the choice", {window, -1, 0, 1, 8, 8}, false, 0, 8, range, rank))
@@ -365,13 +373,10 @@ ncclxrtResult_t Plan::choose(int64_t op, int64_t lane, int64_t window, int64_t b
                 fmt::format("the choice in window '{}' is {}, expected 0 to {}",
                             shape.windows[size_t(window)].name, mine.branch, branches - 1));
   int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
-  comm.place.phase.store(RankState::Waiting, std::memory_order_relaxed);
   std::vector<std::string> parts;
-  Status met = comm.meet("choose", fmt::format("all ranks to choose a branch of '{}'", shape.name),
-                         Writer().put(mine).take(), parts);
-  comm.place.phase.store(RankState::Working, std::memory_order_relaxed);
-  if (!met.ok())
-    return met.code();
+  if (auto code = gather("choose", fmt::format("all ranks to choose a branch of '{}'", shape.name),
+                         &mine, sizeof(mine), parts))
+    return code;
   traceEnd(event);
   Choice first = Reader(parts[0]).get<Choice>();
   for (size_t r = 1; r < parts.size(); ++r) {
@@ -396,6 +401,93 @@ ncclxrtResult_t Plan::choose(int64_t op, int64_t lane, int64_t window, int64_t b
     w.moveTo(branchRun);
   for (SlotsNow &s : slots)
     s.moveTo(branchRun);
+  return ncclxrtSuccess;
+}
+
+/// Bytes of a number that ranks may agree on, or 0.
+static int64_t widthOf(int64_t dtype) {
+  switch (dtype) {
+  case ncclxrtF64:
+  case ncclxrtI64:
+  case ncclxrtU64:
+    return 8;
+  case ncclxrtF32:
+  case ncclxrtI32:
+  case ncclxrtU32:
+    return 4;
+  case ncclxrtBf16:
+  case ncclxrtF16:
+  case ncclxrtI16:
+  case ncclxrtU16:
+    return 2;
+  case ncclxrtI8:
+  case ncclxrtU8:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+static std::string numberText(int64_t dtype, uint64_t bits) {
+  switch (dtype) {
+  case ncclxrtF64:
+    return fmt::format("{}", std::bit_cast<double>(bits));
+  case ncclxrtF32:
+    return fmt::format("{}", std::bit_cast<float>(uint32_t(bits)));
+  case ncclxrtBf16:
+    return fmt::format("{}", float(Bf16{uint16_t(bits)}));
+  case ncclxrtF16:
+    return fmt::format("{}", float(F16{uint16_t(bits)}));
+  case ncclxrtI64:
+    return fmt::format("{}", int64_t(bits));
+  case ncclxrtI32:
+    return fmt::format("{}", int32_t(bits));
+  case ncclxrtI16:
+    return fmt::format("{}", int16_t(bits));
+  case ncclxrtI8:
+    return fmt::format("{}", int8_t(bits));
+  default:
+    return fmt::format("{}", bits);
+  }
+}
+
+ncclxrtResult_t Plan::agree(int64_t op, int64_t lane, int64_t window, int64_t dtype) {
+  struct Number {
+    int64_t plan, run, op;
+    uint64_t bits;
+  };
+  if (auto code = enter(op, lane))
+    return code;
+  int64_t width = widthOf(dtype);
+  if (!width)
+    return fail(ncclxrtInvalidArgument, fmt::format("ranks cannot agree on dtype {}", dtype));
+  Range range;
+  int rank;
+  if (auto code =
+          resolve("the number", {window, -1, 0, 1, width, width}, false, 0, width, range, rank))
+    return code;
+  Number mine{id, runNumber, op, 0};
+  std::memcpy(&mine.bits, own->base() + range.offset, size_t(width)); // little-endian
+  int64_t event = tracing() ? traceBegin(op, lane, 0) : -1;
+  std::vector<std::string> parts;
+  if (auto code = gather("agree", fmt::format("all ranks to agree in '{}'", shape.name), &mine,
+                         sizeof(mine), parts))
+    return code;
+  traceEnd(event);
+  Number first = Reader(parts[0]).get<Number>();
+  for (size_t r = 1; r < parts.size(); ++r) {
+    Number other = Reader(parts[r]).get<Number>();
+    if (other.plan != first.plan || other.run != first.run || other.op != first.op)
+      return fail(ncclxrtPlanMismatch,
+                  fmt::format("rank 0 is at op {} in run {} of plan number {}, rank {} at op {} in "
+                              "run {} of plan number {}",
+                              first.op, first.run, first.plan, r, other.op, other.run, other.plan));
+    if (other.bits != first.bits)
+      return fail(ncclxrtPlanMismatch,
+                  fmt::format("rank 0 has {}, rank {} has {}: not the same on all ranks, as the "
+                              "graph assumes",
+                              numberText(dtype, first.bits), r, numberText(dtype, other.bits)));
+  }
   return ncclxrtSuccess;
 }
 
@@ -540,6 +632,11 @@ int32_t ncclxrt_choose(int32_t status, int64_t exec, int64_t op, int64_t lane, i
 int64_t ncclxrt_branch(int64_t exec) {
   Plan *plan = running(exec);
   return plan ? plan->chosen() : -1;
+}
+
+int32_t ncclxrt_agree(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                      int64_t dtype) {
+  return call(status, exec, [&](Plan &plan) { return plan.agree(op, lane, window, dtype); });
 }
 
 int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane) {

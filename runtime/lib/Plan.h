@@ -61,8 +61,9 @@ public:
   /// What the last count has read.
   int64_t size() const { return counted; }
   ncclxrtResult_t choose(int64_t op, int64_t lane, int64_t window, int64_t branches);
-  /// What has been chosen for this run, or -1.
+  /// What has been chosen last in this run, or -1.
   int64_t chosen() const { return branch; }
+  ncclxrtResult_t agree(int64_t op, int64_t lane, int64_t window, int64_t dtype);
   ncclxrtResult_t flush(int64_t op, int64_t lane);
   ncclxrtResult_t complete(int64_t op, int64_t lane);
   ncclxrtResult_t computeBegin(int64_t op, int64_t lane);
@@ -81,6 +82,10 @@ private:
   ncclxrtResult_t fail(const Status &status) { return fail(status.code(), status.text()); }
   template <typename Text> ncclxrtResult_t refuse(ncclxrtResult_t code, Text text);
   std::string describePlace() const;
+
+  /// What every rank brings, each `bytes` long, when all have come to this.
+  ncclxrtResult_t gather(const char *kind, const std::string &what, const void *mine, size_t bytes,
+                         std::vector<std::string> &parts);
 
   /// Puts the windows that are other plans' into what this plan has mapped of a rank's memory.
   Status shareWindows(int rank, const std::map<int64_t, Plan *> &sharers);

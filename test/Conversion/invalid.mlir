@@ -26,9 +26,21 @@ ncclx.grid @g ["tp" = 2]
 func.func @nested(%a: memref<4xf32>, %c: i1 {ncclx.uniform}) -> memref<4xf32> {
   %r = memref.alloc() : memref<4xf32>
   scf.if %c {
-    // expected-error @below {{stands under scf.if; loops with constant bounds are unrolled and branches split before this pass}}
+    // expected-error @below {{stands under scf.if; loops with constant bounds are unrolled and other control flow split into stages or branches before this pass}}
     ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
   }
+  return %r : memref<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 2]
+func.func @assumed(%a: memref<4xf32>, %m: memref<i32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  ncclx.permute %a shift 1 over @g["tp"] into(%r : memref<4xf32>) : memref<4xf32>
+  %n = memref.load %m[] : memref<i32>
+  // expected-error @below {{is checked between stages; run ncclx-split-branches before this pass}}
+  %u = ncclx.assume_uniform %n : i32
   return %r : memref<4xf32>
 }
 
@@ -215,7 +227,7 @@ ncclx.grid @g ["x" = 3]
 func.func @put_under_branch(%a: memref<4xf32>, %c: i1) {
   %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
   scf.if %c {
-    // expected-error @+1 {{stands under scf.if; loops with constant bounds are unrolled and branches split before this pass}}
+    // expected-error @+1 {{stands under scf.if; loops with constant bounds are unrolled and other control flow split into stages or branches before this pass}}
     ncclx.put %a into %w[0] shift 1 : memref<4xf32> into !ncclx.window<tensor<4xf32>>
   }
   return

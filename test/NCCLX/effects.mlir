@@ -31,6 +31,23 @@ func.func @invariant(%a: tensor<4xf32>, %n: index {ncclx.uniform}) {
   return
 }
 
+// A check is made where it stands, as often as it stands there.
+// CHECK-LABEL: @checks
+func.func @checks(%n: index {ncclx.uniform}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK-COUNT-2: ncclx.assume_uniform
+  %0 = ncclx.assume_uniform %p : i1
+  %1 = ncclx.assume_uniform %p : i1
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c1 {
+    // CHECK-NEXT: ncclx.assume_uniform
+    %2 = ncclx.assume_uniform %p : i1
+    // CHECK-NEXT: }
+  }
+  return
+}
+
 // Used in one branch only.
 // CHECK-LABEL: @one_branch
 func.func @one_branch(%a: tensor<4xf32>, %c: i1) -> tensor<4xf32> {

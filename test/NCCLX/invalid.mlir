@@ -1271,3 +1271,35 @@ func.func @wait_c1_count() {
   ncclx.wait %w shift 1 count 0 : !ncclx.window<tensor<4xf32>>
   return
 }
+
+// -----
+
+func.func @assume_uniform_c1_tensor(%a: tensor<4xf32>) {
+  // expected-error @+1 {{compares 'tensor<4xf32>', expected an index, i1, i8 to i64, f16, bf16, f32 or f64}}
+  %0 = ncclx.assume_uniform %a : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @assume_uniform_c1_narrow(%a: f8E5M2) {
+  // expected-error @+1 {{compares 'f8E5M2'}}
+  %0 = ncclx.assume_uniform %a : f8E5M2
+  return
+}
+
+// -----
+
+func.func @assume_uniform_c1_unsigned(%a: ui32) {
+  // expected-error @+1 {{compares 'ui32'}}
+  %0 = ncclx.assume_uniform %a : ui32
+  return
+}
+
+// -----
+
+func.func @assume_uniform_c1_odd(%a: i7) {
+  // expected-error @+1 {{compares 'i7'}}
+  %0 = ncclx.assume_uniform %a : i7
+  return
+}

@@ -81,6 +81,17 @@ func.func @rooted(%a: tensor<4x8xf32>, %b: tensor<5x8xf8E4M3FN>, %c: tensor<6xui
   return
 }
 
+// CHECK-LABEL: @assumed
+func.func @assumed(%n: index, %p: i1, %x: bf16) {
+  // CHECK: ncclx.assume_uniform %{{.*}} : index
+  %0 = ncclx.assume_uniform %n : index
+  // CHECK: ncclx.assume_uniform %{{.*}} : i1
+  %1 = ncclx.assume_uniform %p : i1
+  // CHECK: ncclx.assume_uniform %{{.*}} : bf16
+  %2 = ncclx.assume_uniform %x : bf16
+  return
+}
+
 // CHECK-LABEL: @futures
 func.func @futures(%a: tensor<4x8xf32>, %i: index) -> tensor<16x8xf32> {
   // CHECK: %[[F:.+]] = ncclx.start {

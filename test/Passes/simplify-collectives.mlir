@@ -4,6 +4,7 @@
 // REMARK: over a group of one is its input
 
 ncclx.grid @g ["x" = 4, "one" = 1]
+ncclx.grid @h ["y" = 2, "z" = 2]
 
 // CHECK-LABEL: @group_of_one
 func.func @group_of_one(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
@@ -20,6 +21,30 @@ func.func @group_of_one(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, ten
   %v = ncclx.all_reduce %a max accumulate f32 order any over @g["x"] : tensor<4xf32> -> tensor<4xf32>
   // CHECK: return %arg0, %[[T]], %[[U]], %[[V]]
   return %s, %t, %u, %v : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK-LABEL: @group_of_one_counted
+func.func @group_of_one_counted(%a: tensor<4xf32>, %n: tensor<1xi32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NOT: counts dense<4>
+  %r = ncclx.all_to_all_v %a dim 0 counts dense<4> : tensor<1x1xi64> over @g["one"] : tensor<4xf32> -> tensor<4xf32>
+  // Almost: the last row is zero; the sizes are known at run time only.
+  // CHECK: %[[S:.+]] = ncclx.all_to_all_v %arg0 dim 0 counts dense<3>
+  %s = ncclx.all_to_all_v %a dim 0 counts dense<3> : tensor<1x1xi64> over @g["one"] : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: %[[T:.+]] = ncclx.all_to_all_v %arg0 dim 0 sizes
+  %t = ncclx.all_to_all_v %a dim 0 sizes %n : tensor<1xi32> over @g["one"] : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: return %arg0, %[[S]], %[[T]]
+  return %r, %s, %t : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK-LABEL: @splat_counted
+func.func @splat_counted() -> (tensor<3xf32>, tensor<3xf32>) {
+  %c = arith.constant dense<2.0> : tensor<3xf32>
+  // CHECK-NOT: {{\[\[}}1, 2], [2, 1]]
+  %r = ncclx.all_to_all_v %c dim 0 counts dense<[[1, 2], [2, 1]]> : tensor<2x2xi64> over @h["y"] : tensor<3xf32> -> tensor<3xf32>
+  // Almost: one member receives two rows, and then a zero.
+  // CHECK: ncclx.all_to_all_v %{{.*}} dim 0 counts dense<{{\[\[}}1, 2], [1, 1]]>
+  %s = ncclx.all_to_all_v %c dim 0 counts dense<[[1, 2], [1, 1]]> : tensor<2x2xi64> over @h["y"] : tensor<3xf32> -> tensor<3xf32>
+  return %r, %s : tensor<3xf32>, tensor<3xf32>
 }
 
 // CHECK-LABEL: @splat

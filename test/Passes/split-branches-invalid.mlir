@@ -15,22 +15,6 @@ func.func @many(%p: i1 {ncclx.uniform}, %q: i1 {ncclx.uniform}) {
 // -----
 
 ncclx.grid @g ["x" = 4]
-func.func @late(%a: tensor<1xi32>) {
-  %c0 = arith.constant 0 : index
-  // expected-note @below {{it depends on this}}
-  %r = ncclx.all_reduce %a max accumulate i32 order any over @g["x"] : tensor<1xi32> -> tensor<1xi32>
-  %n = tensor.extract %r[%c0] : tensor<1xi32>
-  %p = arith.trunci %n : i32 to i1
-  // expected-error @below {{communicates, but its branch cannot be chosen before the schedule starts}}
-  scf.if %p {
-    ncclx.barrier over @g["x"]
-  }
-  return
-}
-
-// -----
-
-ncclx.grid @g ["x" = 4]
 func.func private @taken.1()
 // expected-error @below {{one of which is to be 'taken.1', but the module has another of that name}}
 func.func @taken(%p: i1 {ncclx.uniform}) {

@@ -333,3 +333,193 @@ func.func @legality_l3_put(%a: tensor<4xf32>, %c: i1) {
   }
   return
 }
+
+// -----
+
+ncclx.grid @g ["dp" = 2, "tp" = 4]
+
+// What all ranks get the same of decides, awaited too; and what is assumed.
+func.func @communicated(%a: tensor<4xf32>, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %s = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp", "dp"] : tensor<4xf32> -> tensor<4xf32>
+  %x = tensor.extract %s[%c0] : tensor<4xf32>
+  %go = arith.cmpf ogt, %x, %zero : f32
+  scf.if %go {
+    %r = ncclx.permute %a shift 1 over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  }
+  %f = ncclx.start {
+    %all = ncclx.all_gather %a dim 0 over @g["dp", "tp"] : tensor<4xf32> -> tensor<32xf32>
+    ncclx.yield %all : tensor<32xf32>
+  } : !ncclx.future<tensor<32xf32>>
+  %v = ncclx.await %f : !ncclx.future<tensor<32xf32>> -> tensor<32xf32>
+  %y = tensor.extract %v[%c0] : tensor<32xf32>
+  %b = ncclx.broadcast %a root [1] over @g groups [[3, 0, 1, 2, 4, 5, 6, 7]] : tensor<4xf32> -> tensor<4xf32>
+  %z = tensor.extract %b[%c0] : tensor<4xf32>
+  %w = scf.while (%k = %y) : (f32) -> f32 {
+    %p0 = arith.cmpf ogt, %k, %z : f32
+    scf.condition(%p0) %k : f32
+  } do {
+  ^bb0(%k: f32):
+    ncclx.barrier over @g["tp"]
+    %n = arith.subf %k, %x : f32
+    scf.yield %n : f32
+  }
+  %u = ncclx.assume_uniform %p : i1
+  scf.if %u {
+    ncclx.barrier over @g["tp"]
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// What a buffer holds before it is written says nothing; and almost: here it is read.
+func.func @legality_l3_destination(%a: tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %s = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  // expected-note @+1 {{which is a result of this 'tensor.empty', and may differ between ranks}}
+  %e = tensor.empty() : tensor<4xf32>
+  %d = linalg.sub ins(%s, %s : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %x = tensor.extract %d[%c0] : tensor<4xf32>
+  %p = arith.cmpf ogt, %x, %zero : f32
+  scf.if %p {
+    ncclx.barrier over @g["tp"]
+  }
+  // expected-note @+1 {{which is a result of this 'linalg.generic'}}
+  %f = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%s : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%v: f32, %old: f32):
+    %w = arith.addf %v, %old : f32
+    linalg.yield %w : f32
+  } -> tensor<4xf32>
+  // expected-note @+1 {{which is a result of this 'tensor.extract'}}
+  %y = tensor.extract %f[%c0] : tensor<4xf32>
+  // expected-note @+1 {{which is a result of this 'arith.cmpf'}}
+  %q = arith.cmpf ogt, %y, %zero : f32
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %q {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    ncclx.barrier over @g["tp"]
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["dp" = 2, "tp" = 4]
+
+// Almost: each group has a sum of its own.
+func.func @legality_l3_small_group(%a: tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  // expected-note @+1 {{which is a result of this 'ncclx.all_reduce', and may differ between ranks: its group has 4 of the 8 ranks}}
+  %s = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<4xf32> -> tensor<4xf32>
+  // expected-note @+1 {{which is a result of this 'tensor.extract'}}
+  %x = tensor.extract %s[%c0] : tensor<4xf32>
+  // expected-note @+1 {{which is a result of this 'arith.cmpf'}}
+  %go = arith.cmpf ogt, %x, %zero : f32
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %go {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    ncclx.barrier over @g["tp"]
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// Almost: every member gets a part of its own.
+func.func @legality_l3_scattered(%m: tensor<4xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-note @+1 {{which is a result of this 'ncclx.reduce_scatter', and may differ between ranks}}
+  %s = ncclx.reduce_scatter %m dim 0 sum accumulate i64 order any over @g["tp"] : tensor<4xi64> -> tensor<1xi64>
+  // expected-note @+1 {{which is a result of this 'tensor.extract'}}
+  %x = tensor.extract %s[%c0] : tensor<1xi64>
+  // expected-note @+1 {{which is a result of this 'arith.index_cast'}}
+  %n = arith.index_cast %x : i64 to index
+  // expected-note @+1 {{this 'scf.for' depends on a value}}
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    ncclx.barrier over @g["tp"]
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// The condition of a loop that goes round differs from the second turn on.
+// expected-note @+1 {{which is argument #0, not marked {ncclx.uniform}}}
+func.func @legality_l3_while_carried(%a: tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  // expected-note @+2 {{this 'scf.while' depends on a value}}
+  // expected-note @+1 {{which is argument #0 of this 'scf.while'}}
+  %w = scf.while (%k = %zero) : (f32) -> f32 {
+    // expected-note @+1 {{which is a result of this 'arith.cmpf'}}
+    %p = arith.cmpf oge, %k, %zero : f32
+    scf.condition(%p) %k : f32
+  } do {
+  ^bb0(%k: f32):
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    ncclx.barrier over @g["tp"]
+    // expected-note @+1 {{which is a result of this 'tensor.extract'}}
+    %x = tensor.extract %a[%c0] : tensor<4xf32>
+    scf.yield %x : f32
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// A check is made by all ranks or by none.
+// expected-note @+1 {{which is argument #0, not marked {ncclx.uniform}}}
+func.func @legality_l3_assume(%p: i1) {
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %p {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    %u = ncclx.assume_uniform %p : i1
+  }
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+
+// What a function returns the same, and almost.
+func.func private @same(%a: tensor<1xi1>) -> i1 {
+  %c0 = arith.constant 0 : index
+  %p = tensor.extract %a[%c0] : tensor<1xi1>
+  %u = ncclx.assume_uniform %p : i1
+  return %u : i1
+}
+// expected-note @+1 {{which is argument #0, not marked {ncclx.uniform}}}
+func.func private @other(%p: i1) -> i1 {
+  return %p : i1
+}
+func.func @legality_l3_returned(%a: tensor<1xi1>) {
+  %true = arith.constant true
+  %u = func.call @same(%a) : (tensor<1xi1>) -> i1
+  scf.if %u {
+    ncclx.barrier over @g["tp"]
+  }
+  // expected-note @+1 {{which is a result of this 'func.call'}}
+  %v = func.call @other(%true) : (i1) -> i1
+  // expected-note @+1 {{this 'scf.if' depends on a value}}
+  scf.if %v {
+    // expected-error @+1 {{is under control flow that may differ between ranks}}
+    ncclx.barrier over @g["tp"]
+  }
+  return
+}

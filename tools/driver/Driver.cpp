@@ -210,7 +210,8 @@ LogicalResult Compilation::choose() {
     return failure();
   func::FuncOp chooses = chooser();
   if (chooses && oneKernel)
-    return chooses.emitError("has collectives under branches, which are not one kernel of a GPU");
+    return chooses.emitError(
+        "has collectives under branches or in stages, which are not one kernel of a GPU");
   if (chooses)
     for (auto name :
          chooses->getAttrOfType<ArrayAttr>(branchesAttrName).getAsRange<SymbolRefAttr>())
@@ -302,7 +303,7 @@ LogicalResult Compilation::lowerFor(HostTarget of) {
   host = ModuleOp::create(schedule->getLoc());
   func::FuncOp chooses = written ? func::FuncOp() : chooser();
   if (chooses && of == HostTarget::Cuda)
-    return chooses.emitError("collectives under branches are not lowered for GPUs");
+    return chooses.emitError("collectives under branches and in stages are not lowered for GPUs");
   SmallVector<ctran::ProgramOp> programs;
   for (const GraphBranch &branch : graphBranches)
     programs.push_back(branch.program);
@@ -367,6 +368,7 @@ LogicalResult Compilation::generate() {
   NCCLX_SYMBOL(ncclxrt_size);
   NCCLX_SYMBOL(ncclxrt_choose);
   NCCLX_SYMBOL(ncclxrt_branch);
+  NCCLX_SYMBOL(ncclxrt_agree);
   NCCLX_SYMBOL(ncclxrt_flush);
   NCCLX_SYMBOL(ncclxrt_complete);
   NCCLX_SYMBOL(ncclxrt_compute_begin);

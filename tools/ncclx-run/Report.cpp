@@ -27,8 +27,9 @@ void Report::print(llvm::raw_ostream &os) const {
   os << "target    " << topology << " (" << topology::name(rate) << " rates)\n";
   os << "proof     " << proof.str() << "\n";
   if (branches > 1)
-    os << "branches  " << branches << ", each proved; predictions of the whole graph are of "
-       << slowest << ", the slowest\n";
+    os << (staged ? "stages    " : "branches  ") << branches << ", each proved; predictions of the "
+       << (staged ? "graph are of one play of " : "whole graph are of ") << slowest
+       << ", the slowest\n";
   os << "memory    " << bytesText(inputBytes + outputBytes + scratchBytes)
      << " a rank at the peak: " << bytesText(inputBytes) << " inputs, " << bytesText(outputBytes)
      << " outputs, " << bytesText(scratchBytes) << " scratch\n\n";
@@ -125,8 +126,8 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
     json.attribute("rate", topology::name(rate));
     json.attribute("transport", transport);
     if (branches > 1) {
-      json.attribute("branches", int64_t(branches));
-      json.attribute("slowest_branch", slowest);
+      json.attribute(staged ? "stages" : "branches", int64_t(branches));
+      json.attribute(staged ? "slowest_stage" : "slowest_branch", slowest);
     }
     json.attributeArray("collectives", [&] {
       for (const CollectiveReport &c : collectives)

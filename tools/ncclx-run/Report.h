@@ -32,6 +32,7 @@ struct Report {
   std::vector<CollectiveReport> collectives;
   ctran::machine::ProofResult proof;
   size_t branches = 1;          ///< ways through the graph, each with a schedule of its own
+  bool staged = false;          ///< or stages, of which a run plays several, some again and again
   std::string slowest;          ///< of them: the one that the whole graph's predictions are of
   Timing target;                ///< predicted for the topology
   std::string machine;          ///< name of this machine's description

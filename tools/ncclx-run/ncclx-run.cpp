@@ -12,6 +12,7 @@
 
 #include "ncclx/Analysis/TopologyCost.h"
 #include "ncclx/Cpp/CppSource.h"
+#include "ncclx/NCCLX/Branches.h"
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 
@@ -422,6 +423,8 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     return finish(report, BadInput, "the schedule cannot be timed on the target: " + error);
   report.branches = compilation.branches().size();
   report.slowest = slowest->name;
+  report.staged = llvm::any_of(compilation.scheduleModule().getOps<func::FuncOp>(),
+                               [](func::FuncOp f) { return f->hasAttr(stagesAttrName); });
   ncclxrtProgram_t program = nullptr;
   std::unique_ptr<LoadedCpp> loaded;
   TemporaryFolder folder;

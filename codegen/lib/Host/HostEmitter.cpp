@@ -360,3 +360,19 @@ Value HostEmitter::call(StringRef name, ArrayRef<Value> arguments, Type result) 
   auto made = func::CallOp::create(b, loc, declared, arguments);
   return result ? made.getResult(0) : Value();
 }
+
+Value HostEmitter::callKernel(Value status, StringRef callee, ArrayRef<Value> addresses, int64_t id,
+                              int64_t lane) {
+  Type i32 = b.getI32Type();
+  status = call("ncclxrt_compute_begin", {status, exec, constant(id), constant(lane)}, i32);
+  // A kernel has no status; it must not run when something before it failed.
+  Value good = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, status,
+                                     arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
+  auto guarded = scf::IfOp::create(b, loc, TypeRange(), good, false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&guarded.getThenRegion().front());
+    call(callee, addresses, Type());
+  }
+  return call("ncclxrt_compute_end", {status, exec, constant(id), constant(lane)}, i32);
+}

@@ -79,11 +79,16 @@ public:
   int64_t opIndex(ctran::ScheduleOpInterface op);
   int64_t exitIndex();
   int64_t windowIndex(ctran::WindowOp window);
+  /// Has a window of the program be the plan's of this number.
+  void bind(ctran::WindowOp window, int64_t number) { windowIds[window] = number; }
   int64_t slotsIndex(ctran::SlotsOp slots);
   FailureOr<int64_t> dtype(Operation *op, Type type);
 
   /// A call of a runtime function or kernel, declared where it is first met.
   Value call(StringRef name, ArrayRef<Value> arguments, Type result);
+  /// A kernel of the host, as op `id` on a lane, behind `status`; gives the status behind it.
+  Value callKernel(Value status, StringRef callee, ArrayRef<Value> addresses, int64_t id,
+                   int64_t lane);
 
 private:
   OpBuilder &b;

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "HostEmitter.h"
+#include "LowerBranches.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -30,9 +31,8 @@ public:
   /// Writes the program where the builder stands in `function`, behind the status `before`; gives
   /// the status behind it.
   FailureOr<Value> run(func::FuncOp function, Value before);
-  /// The choice of a branch: gives its number, and the status behind it.
-  std::pair<Value, Value> choose(func::FuncOp function, Value before, func::FuncOp chooser,
-                                 int64_t branches);
+  /// Puts a window of the program into the plan's memory of that number.
+  void bind(ctran::WindowOp window, int64_t number) { e.bind(window, number); }
 
 private:
   ctran::ProgramOp program;
@@ -49,7 +49,6 @@ private:
   LogicalResult lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane);
   LogicalResult lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane);
   LogicalResult lowerCompute(ctran::ComputeOp op, int64_t id, int64_t lane);
-  void callKernel(StringRef callee, ArrayRef<Value> addresses, int64_t id, int64_t lane);
   LogicalResult lowerWait(ctran::WaitOp op, int64_t id, int64_t lane);
   LogicalResult lowerCount(ctran::CountOp op, int64_t id, int64_t lane);
   bool isLate(ctran::ScheduleOpInterface op);
@@ -278,23 +277,8 @@ LogicalResult Lowering::lowerCompute(ctran::ComputeOp op, int64_t id, int64_t la
     call("ncclxrt_launch", {e.constant(id), e.constant(lane), e.constant(kernel)});
     return success();
   }
-  callKernel(op.getCallee(), addresses, id, lane);
+  status = e.callKernel(status, op.getCallee(), addresses, id, lane);
   return success();
-}
-
-void Lowering::callKernel(StringRef callee, ArrayRef<Value> addresses, int64_t id, int64_t lane) {
-  call("ncclxrt_compute_begin", {e.constant(id), e.constant(lane)});
-  // A kernel has no status; it must not run when something before it failed.
-  Location loc = program.getLoc();
-  Value good = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, status,
-                                     arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
-  auto guarded = scf::IfOp::create(b, loc, TypeRange(), good, false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&guarded.getThenRegion().front());
-    e.call(callee, addresses, Type());
-  }
-  call("ncclxrt_compute_end", {e.constant(id), e.constant(lane)});
 }
 
 LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
@@ -399,34 +383,10 @@ FailureOr<Value> Lowering::run(func::FuncOp function, Value before) {
   return status;
 }
 
-std::pair<Value, Value> Lowering::choose(func::FuncOp function, Value before, func::FuncOp chooser,
-                                         int64_t branches) {
-  status = before;
-  e.begin(function);
-  for (auto window : program.getBody().getOps<ctran::WindowOp>())
-    if (window.getRole() == ctran::WindowRole::Input)
-      e.windowIndex(window);
-  // The kernel takes the inputs in their order, and then what it fills.
-  auto type = MemRefType::get({}, b.getI64Type());
-  int64_t choice = plan.windows.size(), id = plan.ops.size(), lane = plan.lanes.size();
-  SmallVector<size_t> windows = plan.inputs();
-  windows.push_back(choice);
-  plan.windows.push_back({"choice", 8, 1, ctran::WindowRole::Scratch, -1, type});
-  plan.ops.push_back({chooser.getSymName().str(), "", ""});
-  plan.lanes.push_back({"compute0", ctran::LaneKind::Compute, 0});
-  plan.kernels.push_back(chooser.getSymName().str());
-  plan.kernelSms.push_back(0);
-  SmallVector<Value> addresses;
-  for (size_t window : windows)
-    addresses.push_back(e.call("ncclxrt_address", {e.exec, e.constant(window)}, b.getI64Type()));
-  callKernel(chooser.getSymName(), addresses, id, lane);
-  call("ncclxrt_choose",
-       {e.constant(id), e.constant(lane), e.constant(choice), e.constant(branches)});
-  return {e.call("ncclxrt_branch", e.exec, b.getI64Type()), status};
-}
+} // namespace
 
-/// The function `name` of a plan, with the builder in it.
-func::FuncOp startFunction(OpBuilder &b, Location loc, ModuleOp target, StringRef name) {
+func::FuncOp mlir::ncclx::startFunction(OpBuilder &b, Location loc, ModuleOp target,
+                                        StringRef name) {
   b.setInsertionPointToEnd(target.getBody());
   auto function =
       func::FuncOp::create(b, loc, name, b.getFunctionType(b.getI64Type(), b.getI32Type()));
@@ -434,8 +394,7 @@ func::FuncOp startFunction(OpBuilder &b, Location loc, ModuleOp target, StringRe
   return function;
 }
 
-/// Of the programs' text and of the kernels that they call.
-uint64_t hashOf(ArrayRef<ctran::ProgramOp> programs, const HostPlan &plan) {
+uint64_t mlir::ncclx::hashOf(ArrayRef<ctran::ProgramOp> programs, const HostPlan &plan) {
   std::string text;
   llvm::raw_string_ostream os(text);
   for (ctran::ProgramOp program : programs)
@@ -447,7 +406,16 @@ uint64_t hashOf(ArrayRef<ctran::ProgramOp> programs, const HostPlan &plan) {
   return llvm::xxh3_64bits(text);
 }
 
-} // namespace
+FailureOr<Value> mlir::ncclx::lowerBranch(ctran::ProgramOp program, HostPlan &plan, OpBuilder &b,
+                                          func::FuncOp function, Value before,
+                                          const DenseMap<Operation *, int64_t> &bound) {
+  std::string prefix = (program.getSymName() + "/").str();
+  Lowering lowering(program, plan, b, HostTarget::Host, prefix);
+  for (auto window : program.getBody().getOps<ctran::WindowOp>())
+    if (auto it = bound.find(window); it != bound.end())
+      lowering.bind(window, it->second);
+  return lowering.run(function, before);
+}
 
 SmallVector<size_t> HostPlan::windowsOf(ArrayRef<ctran::WindowRole> roles) const {
   SmallVector<size_t> found;
@@ -479,40 +447,5 @@ FailureOr<HostPlan> mlir::ncclx::lowerToHost(ctran::ProgramOp program, ModuleOp 
     return failure();
   func::ReturnOp::create(b, program.getLoc(), *status);
   plan.hash = hashOf(program, plan);
-  return plan;
-}
-
-FailureOr<HostPlan> mlir::ncclx::lowerToHost(StringRef name, func::FuncOp chooser,
-                                             ArrayRef<ctran::ProgramOp> branches, ModuleOp target) {
-  HostPlan plan;
-  plan.name = name.str();
-  plan.ranks = ctran::ProgramOp(branches.front()).getNumRanks();
-  Location loc = chooser.getLoc();
-  OpBuilder b(target.getContext());
-  func::FuncOp function = startFunction(b, loc, target, plan.name);
-  Value start = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-  auto [chosen, status] = Lowering(branches.front(), plan, b, HostTarget::Host)
-                              .choose(function, start, chooser, branches.size());
-  for (size_t i = 0; i < branches.size(); ++i) {
-    ctran::ProgramOp program = branches[i];
-    Value number = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(i));
-    Value isThis = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, chosen, number);
-    auto taken = scf::IfOp::create(b, loc, b.getI32Type(), isThis, /*withElseRegion=*/true);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&taken.getElseRegion().front());
-      scf::YieldOp::create(b, loc, status);
-      b.setInsertionPointToStart(&taken.getThenRegion().front());
-      std::string prefix = (program.getSymName() + "/").str();
-      FailureOr<Value> behind =
-          Lowering(program, plan, b, HostTarget::Host, prefix).run(function, status);
-      if (failed(behind))
-        return failure();
-      scf::YieldOp::create(b, loc, *behind);
-    }
-    status = taken.getResult(0);
-  }
-  func::ReturnOp::create(b, loc, status);
-  plan.hash = hashOf(branches, plan);
   return plan;
 }

@@ -1,6 +1,7 @@
 //===- NCCLXDialect.cpp - Registration, inlining, bytecode ----------------===//
 
 #include "Bufferization.h"
+#include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/NCCLX/Sizes.h"
 
@@ -70,6 +71,7 @@ void NCCLXDialect::initialize() {
 #define GET_OP_LIST
 #include "ncclx/NCCLX/NCCLXOps.cpp.inc"
       >();
+  addOperations<AssumeUniformOp>();
   addInterfaces<BytecodeInterface, Inliner>();
   attachBufferizationModels(*getContext());
 }

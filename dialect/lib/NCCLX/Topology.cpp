@@ -120,6 +120,8 @@ LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifySizesAttr(op, attr.getValue());
   if (attr.getName() == branchesAttrName)
     return verifyBranchesAttr(op, attr.getValue());
+  if (attr.getName() == stagesAttrName)
+    return verifyStagesAttr(op, attr.getValue());
   if (attr.getName() != getTopologyAttrName())
     return success();
   if (!isa<ModuleOp>(op))

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Collectives.h"
+#include "ncclx/NCCLX/AssumeUniform.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -100,7 +101,8 @@ std::optional<NamedGroups> ncclx::getNamedGroups(Operation *op) {
 }
 
 bool ncclx::isCommunication(Operation *op) {
-  return isa<CollectiveOpInterface, BarrierOp, WindowOp, PutOp, GetOp, SignalOp, WaitOp>(op);
+  return isa<CollectiveOpInterface, BarrierOp, WindowOp, PutOp, GetOp, SignalOp, WaitOp,
+             AssumeUniformOp>(op);
 }
 
 //===--- window -----------------------------------------------------------===//

@@ -100,6 +100,26 @@ std::string Collective::readSizes(const std::vector<const void *> &from) {
   return "";
 }
 
+std::string Collective::compareInputs(const std::vector<const void *> &in) const {
+  std::string text;
+  withElement(element, [&](auto e) {
+    using E = decltype(e);
+    auto valueOf = [&](size_t member) {
+      E value;
+      std::memcpy(&value, in[member], sizeof(E));
+      if constexpr (isNarrow<E>)
+        return std::to_string(static_cast<float>(value));
+      else
+        return std::to_string(value);
+    };
+    for (size_t member = 1; member < in.size() && text.empty(); ++member)
+      if (std::memcmp(in[0], in[member], sizeof(E)) != 0)
+        text = "rank 0 has " + valueOf(0) + ", rank " + std::to_string(member) + " has " +
+               valueOf(member) + ": not the same on all ranks, as the graph assumes";
+  });
+  return text;
+}
+
 Collective::Box Collective::inBox(int64_t n, int64_t from, int64_t to) const {
   if (sizeBytes)
     return {inCut, to * (inShape[inCut] / n), sizes[from * n + to]};

@@ -60,6 +60,9 @@ struct Collective {
   /// from[i] is where member i says it. Gives what is wrong with that, or nothing.
   std::string readSizes(const std::vector<const void *> &from);
 
+  /// Of inputs of one number: which two members differ, and what they have; empty where none do.
+  std::string compareInputs(const std::vector<const void *> &in) const;
+
   bool combines = false;
   Reduction reduction = Reduction::Sum;
   std::optional<double> scale;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "InterpreterLowering.h"
 
+#include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Reference/HostCompute.h"
@@ -85,6 +86,7 @@ public:
 
 private:
   LogicalResult isolate(StringRef function);
+  void exchangeAssumptions();
   LogicalResult addSites();
   Collective describeCollective(CollectiveOpInterface op, ArrayRef<int64_t> members);
   void simplifyTensors();
@@ -101,6 +103,8 @@ private:
   ModuleOp module;
   int64_t ranks;
   static constexpr llvm::StringLiteral siteAttr = "ncclx_reference.site";
+  /// Of a broadcast that stands for an op by which the ranks must agree: that op, for messages.
+  static constexpr llvm::StringLiteral agreeAttr = "ncclx_reference.agree";
 };
 
 /// Keeps the function and what it names.
@@ -130,6 +134,45 @@ LogicalResult Lowering::isolate(StringRef function) {
       return entry.emitOpError("must have memrefs of the identity layout to be interpreted, found ")
              << type;
   return success();
+}
+
+/// An assumption is checked where all ranks meet for a broadcast of rank 0's value.
+void Lowering::exchangeAssumptions() {
+  SmallVector<AssumeUniformOp> ops = collect<AssumeUniformOp>(module);
+  if (ops.empty())
+    return;
+  OpBuilder outside = OpBuilder::atBlockBegin(module.getBody());
+  std::string grid = "ncclx_reference.all";
+  while (module.lookupSymbol(grid))
+    grid += "_";
+  GridOp::create(outside, module.getLoc(), grid, outside.getStrArrayAttr({"all"}),
+                 ArrayRef<int64_t>{ranks}, StringAttr());
+  for (AssumeUniformOp op : ops) {
+    ImplicitLocOpBuilder b(op.getLoc(), op);
+    Value value = op.getValue();
+    Type type = value.getType(), element = type;
+    if (type.isIndex())
+      value = arith::IndexCastOp::create(b, element = b.getI64Type(), value);
+    else if (type.isInteger(1))
+      value = arith::ExtUIOp::create(b, element = b.getI8Type(), value);
+    auto boxed = RankedTensorType::get({}, element);
+    OperationState state(op.getLoc(), BroadcastOp::getOperationName());
+    state.addOperands(tensor::FromElementsOp::create(b, boxed, value).getResult());
+    state.addTypes(boxed);
+    state.addAttribute("root", b.getDenseI64ArrayAttr({0}));
+    state.addAttribute("grid", FlatSymbolRefAttr::get(b.getContext(), grid));
+    state.addAttribute("axes", b.getStrArrayAttr({"all"}));
+    state.addAttribute("resultSegmentSizes", b.getDenseI32ArrayAttr({1, 0}));
+    state.addAttribute(agreeAttr, b.getStringAttr(describe(op)));
+    Value same = b.create(state)->getResult(0);
+    value = tensor::ExtractOp::create(b, same, ValueRange());
+    if (type.isIndex())
+      value = arith::IndexCastOp::create(b, type, value);
+    else if (type.isInteger(1))
+      value = arith::TruncIOp::create(b, type, value);
+    op.getResult().replaceAllUsesWith(value);
+    op.erase();
+  }
 }
 
 Element elementOf(Type type) {
@@ -254,7 +297,9 @@ LogicalResult Lowering::addSites() {
     op->setDiscardableAttr(
         siteAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), program.sites.size()));
     Site &site = program.sites.emplace_back();
-    site.name = describe(op);
+    auto agree = op->template getAttrOfType<StringAttr>(agreeAttr);
+    site.agrees = static_cast<bool>(agree);
+    site.name = agree ? agree.str() : describe(op);
     site.groupOf.assign(ranks, -1);
     for (int64_t rank = 0; rank < ranks; ++rank) {
       if (site.groupOf[rank] >= 0)
@@ -563,7 +608,10 @@ void Lowering::buildEntry(ArrayRef<Type> inputs, ArrayRef<Type> results, StringR
 }
 
 LogicalResult Lowering::run(StringRef function) {
-  if (failed(isolate(function)) || failed(answerGets(module)) || failed(addSites()))
+  if (failed(isolate(function)) || failed(answerGets(module)))
+    return failure();
+  exchangeAssumptions();
+  if (failed(addSites()))
     return failure();
   simplifyTensors();
   if (failed(bufferize()) || failed(lowerBuffers()) || failed(verify(module)) ||

@@ -40,7 +40,11 @@ bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, const void *si
     const std::vector<Collective> &all = sites[site].collectives;
     const Collective &collective = all[sites[site].groupOf[rank] % all.size()];
     std::string wrong;
-    if (collective.sizeBytes) {
+    if (sites[site].agrees)
+      wrong = collective.compareInputs(inputs);
+    if (!wrong.empty()) {
+      // nobody goes on
+    } else if (collective.sizeBytes) {
       Collective told = collective;
       wrong = told.readSizes(said);
       if (wrong.empty())

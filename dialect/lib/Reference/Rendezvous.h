@@ -18,6 +18,7 @@ struct Site {
   /// Of every group, or, where these differ in size, of each.
   std::vector<Collective> collectives;
   std::string name;                         ///< for messages: op and place
+  bool agrees = false;                      ///< all must bring the same bits
   std::vector<std::vector<int64_t>> groups; ///< ranks in member order
   std::vector<int64_t> groupOf;             ///< by rank
 };

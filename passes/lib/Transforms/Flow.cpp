@@ -7,6 +7,16 @@
 using namespace mlir;
 using namespace mlir::ncclx;
 
+bool ncclx::holdsCommunication(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return isCommunication(inner) || isa<StartOp, AwaitOp, FinishOp, FinishChunkOp>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 std::optional<SmallVector<Value>> ncclx::getForwarded(OpOperand &use) {
   Operation *owner = use.getOwner();
   unsigned index = use.getOperandNumber();

@@ -17,6 +17,9 @@
 
 namespace mlir::ncclx {
 
+/// Whether `op` or something inside it communicates, or waits for what does.
+bool holdsCommunication(Operation *op);
+
 /// The values that `use` becomes, or nothing if its owner does not hand it on.
 std::optional<SmallVector<Value>> getForwarded(OpOperand &use);
 

@@ -50,6 +50,25 @@ template <typename OpTy> OpTy pairedInput(CollectiveOpInterface op) {
   return before;
 }
 
+/// Does every element of the result come from some input? Behind counted rows it is zero.
+bool fillsAll(CollectiveOpInterface op) {
+  Dataflow flow = op.getDataflow();
+  if (flow.sized || flow.fillsZeros())
+    return false;
+  if (!flow.counts)
+    return true;
+  auto counts = flow.counts.getValues<int64_t>();
+  int64_t n = getGroupSize(op), rows = op.getOutputType().getDimSize(*flow.outCut);
+  for (int64_t to = 0; to < n; ++to) {
+    int64_t received = 0;
+    for (int64_t from = 0; from < n; ++from)
+      received += counts[from * n + to];
+    if (received < rows)
+      return false;
+  }
+  return true;
+}
+
 /// Does the order of the reduction say nothing about who holds what?
 bool isFreeOrder(ReductionOrder order) {
   return order == ReductionOrder::Any || order == ReductionOrder::Rank;
@@ -62,8 +81,9 @@ struct GroupOfOne : OpInterfaceRewritePattern<CollectiveOpInterface> {
     Dataflow flow = op.getDataflow();
     if (!isPlain(op) || getGroupSize(op) != 1 || op.getInputType() != op.getOutputType())
       return failure();
-    // Rows behind the counted ones are unspecified, so that the input's will do.
-    if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getSource(0, 1))
+    bool isRooted = flow.route == Route::ToRoot; // the one member is the root
+    auto permute = dyn_cast<PermuteOp>(*op);
+    if (permute ? !permute.getSource(0, 1) : !isRooted && !fillsAll(op))
       return failure();
     if (flow.combines && op->hasAttr("scale"))
       return failure();
@@ -79,9 +99,8 @@ struct MovedSplat : OpInterfaceRewritePattern<CollectiveOpInterface> {
                                 PatternRewriter &rewriter) const override {
     DenseElementsAttr value;
     Dataflow flow = op.getDataflow();
-    bool everybodyGets = flow.route == Route::All || flow.route == Route::FromRoot;
-    if (auto permute = dyn_cast<PermuteOp>(*op))
-      everybodyGets = permute.getShift().has_value();
+    auto permute = dyn_cast<PermuteOp>(*op);
+    bool everybodyGets = permute ? permute.getShift().has_value() : isPlain(op) && fillsAll(op);
     if (!isPlain(op) || flow.combines || !everybodyGets ||
         !matchPattern(op.getInput(), m_Constant(&value)) || !value.isSplat())
       return failure();

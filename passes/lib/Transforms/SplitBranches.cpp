@@ -1,11 +1,14 @@
 //===- SplitBranches.cpp - One function for each way through a graph -------===//
 
+#include "Flow.h"
+#include "SplitStages.h"
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/Transforms/Passes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -25,16 +28,6 @@ using namespace mlir;
 using namespace mlir::ncclx;
 
 namespace {
-
-bool communicates(Operation *op) {
-  return op
-      ->walk([](Operation *inner) {
-        return isCommunication(inner) || isa<StartOp, AwaitOp, FinishOp, FinishChunkOp>(inner)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
 
 /// An scf.if or scf.index_switch: what selects, and the region and the value for each choice.
 struct Branch {
@@ -63,7 +56,7 @@ Branch describe(Operation *op) {
 /// The first branch at the top of the function that communicates.
 Branch firstBranch(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
-    if (isa<scf::IfOp, scf::IndexSwitchOp>(op) && communicates(&op))
+    if (isa<scf::IfOp, scf::IndexSwitchOp>(op) && holdsCommunication(&op))
       return describe(&op);
   return {};
 }
@@ -149,12 +142,6 @@ FailureOr<Value> Splitter::decide(OwningOpRef<func::FuncOp> way, OpBuilder &b,
     for (Operation *op : slice) {
       if (op->getParentOp() != way->getOperation())
         continue; // comes with what it is inside of
-      if (!isMemoryEffectFree(op)) {
-        InFlightDiagnostic diag = found->op->emitOpError(
-            "communicates, but its branch cannot be chosen before the schedule starts");
-        diag.attachNote(op->getLoc()) << "it depends on this";
-        return diag;
-      }
       b.clone(*op, map);
     }
   }
@@ -260,11 +247,25 @@ namespace {
 struct SplitBranches : ncclx::impl::SplitBranchesBase<SplitBranches> {
   using Base::Base;
 
+  // Here and not in Passes.td, so that its header stays as it is for all who include it.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registry.insert<cf::ControlFlowDialect>();
+  }
+
   void runOnOperation() override {
-    SmallVector<func::FuncOp> functions;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && function.getBody().hasOneBlock() && firstBranch(function))
+    SmallVector<func::FuncOp> functions, staged;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal() || !function.getBody().hasOneBlock())
+        continue;
+      if (needsStages(function))
+        staged.push_back(function);
+      else if (firstBranch(function))
         functions.push_back(function);
+    }
+    for (func::FuncOp function : staged)
+      if (failed(splitIntoStages(function)))
+        return signalPassFailure();
     for (func::FuncOp function : functions)
       if (failed(Splitter(function, maxBranches).run()))
         return signalPassFailure();

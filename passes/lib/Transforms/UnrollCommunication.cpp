@@ -1,5 +1,6 @@
 //===- UnrollCommunication.cpp - Straight lines of collectives -------------===//
 
+#include "Flow.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/Transforms/Passes.h"
 
@@ -18,23 +19,13 @@ using namespace mlir::ncclx;
 
 namespace {
 
-bool communicates(scf::ForOp loop) {
-  return loop
-      .walk([](Operation *op) {
-        return isCommunication(op) || isa<StartOp, AwaitOp, FinishOp, FinishChunkOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 struct UnrollCommunication : ncclx::impl::UnrollCommunicationBase<UnrollCommunication> {
   using Base::Base;
 
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops; // inner ones first
     getOperation().walk([&](scf::ForOp loop) {
-      if (communicates(loop))
+      if (holdsCommunication(loop))
         loops.push_back(loop);
     });
     for (scf::ForOp loop : loops) {

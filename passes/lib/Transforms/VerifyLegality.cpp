@@ -53,19 +53,6 @@ struct VerifyLegality : ncclx::impl::VerifyLegalityBase<VerifyLegality> {
   }
 };
 
-/// The values that decide whether, or how often, the regions of `op` run.
-SmallVector<Value> getDeciders(Operation *op) {
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return {branch.getCondition()};
-  if (auto branch = dyn_cast<scf::IndexSwitchOp>(op))
-    return {branch.getArg()};
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return {loop.getConditionOp().getCondition()};
-  return {};
-}
-
 Use classifyFuture(OpOperand &use) {
   if (auto await = dyn_cast<AwaitOp>(use.getOwner()))
     return await.getChunk() ? Use::Chunk : Use::Whole;

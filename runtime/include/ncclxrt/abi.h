@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /** Version of this interface. It changes when a call, a frozen struct or a meaning changes. */
-#define NCCLXRT_ABI_VERSION 3
+#define NCCLXRT_ABI_VERSION 4
 
 /** What a call came to. 0 is success; the numbers are stable. */
 typedef enum ncclxrtResult {
@@ -44,8 +44,8 @@ typedef enum ncclxrtResult {
   ncclxrtOutOfMemory = 4,
   ncclxrtTimeout = 5,      /**< A deadline passed; the sentence names the ranks it knows of. */
   ncclxrtPeerFailed = 6,   /**< A rank died or its connection broke; the sentence names it. */
-  ncclxrtPlanMismatch = 7, /**< The ranks prepared different plans, or are about to take different
-                                branches of one; the sentence names who. */
+  ncclxrtPlanMismatch = 7, /**< The ranks prepared different plans, are about to take different
+                                branches of one, or do not agree; the sentence names who. */
   ncclxrtAborted = 8,      /**< A rank called ncclxrtCommAbort or its program failed. */
   ncclxrtUnsupported = 9,  /**< The transport cannot do this (a get over tcp). */
   ncclxrtVersionMismatch = 10,
@@ -284,7 +284,7 @@ typedef enum ncclxrtDtype {
 /** This rank. */
 NCCLXRT_EXPORT int64_t ncclxrt_rank(int64_t exec);
 
-/** Number of this run, from 0; behind a choice, among those of its branch. */
+/** Number of this run, from 0; behind a choice, among the runs of the branch chosen. */
 NCCLXRT_EXPORT int64_t ncclxrt_run(int64_t exec);
 
 /** Address of the own window's memory for this run. A bad window gives 0 and an error from the next
@@ -340,16 +340,23 @@ NCCLXRT_EXPORT int32_t ncclxrt_count(int32_t status, int64_t exec, int64_t op, i
 /** What the last ncclxrt_count has read; 0 before, or where that failed. */
 NCCLXRT_EXPORT int64_t ncclxrt_size(int64_t exec);
 
-/** Chooses what this run is: reads a signed 64-bit number at the start of the own window and meets
+/** Chooses what comes next: reads a signed 64-bit number at the start of the own window and meets
  *  all other ranks, which must have come to the same choice with the same number, from 0 to
  *  branches - 1: anything else ends the job. From then on ncclxrt_branch gives the number, and
- *  ncclxrt_run, generations and a slot's runs count the earlier runs of this branch alone. At most
- *  once a run, before any copy, signal or wait. */
+ *  ncclxrt_run, generations and a slot's runs count the earlier runs of this branch alone: a choice
+ *  begins the next of them. Nothing may be in flight; a run may choose before its first copy,
+ *  signal or wait, and again as often as it likes. */
 NCCLXRT_EXPORT int32_t ncclxrt_choose(int32_t status, int64_t exec, int64_t op, int64_t lane,
                                       int64_t window, int64_t branches);
 
-/** What ncclxrt_choose has chosen for this run; -1 before, or where that failed. */
+/** What the last ncclxrt_choose of this run has chosen; -1 before, or where that failed. */
 NCCLXRT_EXPORT int64_t ncclxrt_branch(int64_t exec);
+
+/** Meets all other ranks, which must have come to the same place with the same bits: those of one
+ *  number of `dtype` (no 8-bit float) at the start of the own window. Ranks that differ end the
+ *  job, with an error that names two of them and what they have. */
+NCCLXRT_EXPORT int32_t ncclxrt_agree(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                     int64_t window, int64_t dtype);
 
 /** Makes landings that this lane awaited visible to the whole rank. On shm and tcp a wait does. */
 NCCLXRT_EXPORT int32_t ncclxrt_flush(int32_t status, int64_t exec, int64_t op, int64_t lane);

@@ -17,11 +17,12 @@ struct Options {
   /// Passes that the graph goes through before it is compiled; the reference interprets it as it
   /// is.
   std::string pipeline = "";
-  bool interpretOnly = false; ///< no schedule is made: the interpreter runs both graphs
-  bool specials = false;      ///< NaN, infinities and -0 among the inputs
-  bool exact = false;         ///< whole numbers whose sums no order changes
-  int64_t hosts = 1;          ///< that the ranks are on, as many on each
-  bool cpp = false;           ///< run the C++ carrier instead of the one in this process
+  bool withoutReference = false; ///< outputs are not compared
+  bool interpretOnly = false;    ///< no schedule is made: the interpreter runs both graphs
+  bool specials = false;         ///< NaN, infinities and -0 among the inputs
+  bool exact = false;            ///< whole numbers whose sums no order changes
+  int64_t hosts = 1;             ///< that the ranks are on, as many on each
+  bool cpp = false;              ///< run the C++ carrier instead of the one in this process
 };
 
 /// The graph after passes; empty, with a failure noted, where one of them fails.

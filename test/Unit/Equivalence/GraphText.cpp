@@ -91,6 +91,21 @@ std::string GraphText::condition(const Tensor &flags, const std::string &i) {
   return isSet;
 }
 
+std::string GraphText::assumed(const std::string &value, const std::string &type) {
+  std::string name = fresh();
+  line(name + " = ncclx.assume_uniform " + value + " : " + type);
+  return name;
+}
+
+std::string GraphText::count(const Tensor &flags, int64_t i, int64_t most) {
+  std::string place = index(i), flag = fresh(), wide = fresh(), folded = fresh();
+  std::string number = index(most + 1);
+  line(flag + " = tensor.extract " + flags.name + "[" + place + "] : " + flags.type());
+  line(wide + " = arith.index_castui " + flag + " : " + flags.element + " to index");
+  line(folded + " = arith.remui " + wide + ", " + number + " : index");
+  return folded;
+}
+
 Tensor GraphText::branch(const std::string &condition, const std::function<Tensor()> &then,
                          const std::function<Tensor()> &otherwise) {
   std::string before = std::move(body);
@@ -112,7 +127,56 @@ Tensor GraphText::branch(const std::string &condition, const std::function<Tenso
 GraphText::Carried
 GraphText::loop(int64_t from, int64_t to, int64_t step, const Carried &carried,
                 const std::function<Carried(const std::string &i, const Carried &)> &write) {
-  std::string bounds = index(from) + " to " + index(to) + " step " + index(step);
+  return loopOver(index(from) + " to " + index(to) + " step " + index(step), carried, write);
+}
+
+GraphText::Carried
+GraphText::loop(const std::string &turns, const Carried &carried,
+                const std::function<Carried(const std::string &i, const Carried &)> &write) {
+  return loopOver(index(0) + " to " + turns + " step " + index(1), carried, write);
+}
+
+GraphText::Carried
+GraphText::whileLoop(const std::string &turns, const Carried &carried,
+                     const std::function<std::string(const std::string &i)> &goesOn,
+                     const std::function<Carried(const std::string &i, const Carried &)> &write) {
+  std::string zero = index(0), one = index(1), loop = fresh(), k = fresh(), i = fresh();
+  Carried inside = carried, results = carried;
+  std::string inits, types, held, arguments, yields;
+  for (size_t n = 0; n < carried.size(); ++n) {
+    std::string before = fresh(), type = carried[n].valueType();
+    inside[n].name = fresh();
+    results[n].name = loop + "#" + std::to_string(n);
+    inits += before + " = " + carried[n].name + ", ";
+    types += type + ", ";
+    held += before + ", ";
+    arguments += inside[n].name + ": " + type + ", ";
+  }
+  types += "index";
+  std::string outside = std::move(body);
+  body.clear();
+  std::string more = goesOn(k), inRange = fresh(), go = fresh();
+  line(inRange + " = arith.cmpi slt, " + k + ", " + turns + " : index");
+  line(go + " = arith.andi " + inRange + ", " + more + " : i1");
+  line("scf.condition(" + go + ") " + held + k + " : " + types);
+  std::string before = std::move(body);
+  body.clear();
+  for (const Tensor &t : write(i, inside))
+    yields += t.name + ", ";
+  std::string next = fresh();
+  line(next + " = arith.addi " + i + ", " + one + " : index");
+  line("scf.yield " + yields + next + " : " + types);
+  std::string after = std::move(body);
+  body = std::move(outside);
+  line(loop + ":" + std::to_string(carried.size() + 1) + " = scf.while (" + inits + k + " = " +
+       zero + ") : (" + types + ") -> (" + types + ") {\n" + before + "  } do {\n  ^bb0(" +
+       arguments + i + ": index):\n" + after + "  }");
+  return results;
+}
+
+GraphText::Carried
+GraphText::loopOver(const std::string &bounds, const Carried &carried,
+                    const std::function<Carried(const std::string &i, const Carried &)> &write) {
   std::string i = fresh(), loop = fresh(), inits, types, yields;
   Carried inside = carried, results = carried;
   for (size_t k = 0; k < carried.size(); ++k) {

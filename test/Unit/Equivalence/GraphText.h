@@ -105,6 +105,10 @@ public:
   std::string condition(const Tensor &flags, int64_t i);
   /// The same of number `i` modulo how many there are, an index.
   std::string condition(const Tensor &flags, const std::string &i);
+  /// The same value, assumed to be the same on all ranks.
+  std::string assumed(const std::string &value, const std::string &type);
+  /// Number i of `flags`, folded into [0, most], an index.
+  std::string count(const Tensor &flags, int64_t i, int64_t most);
   /// scf.if: what one of the two gives, of one type.
   Tensor branch(const std::string &condition, const std::function<Tensor()> &then,
                 const std::function<Tensor()> &otherwise);
@@ -113,6 +117,14 @@ public:
   /// and gives what goes on.
   Carried loop(int64_t from, int64_t to, int64_t step, const Carried &carried,
                const std::function<Carried(const std::string &i, const Carried &)> &body);
+  /// The same from 0 to `turns`, an index known at run time.
+  Carried loop(const std::string &turns, const Carried &carried,
+               const std::function<Carried(const std::string &i, const Carried &)> &body);
+  /// scf.while: `body` gets and gives the same; before each turn `goesOn`, of the turn's number,
+  /// says whether there is one. At most `turns`.
+  Carried whileLoop(const std::string &turns, const Carried &carried,
+                    const std::function<std::string(const std::string &i)> &goesOn,
+                    const std::function<Carried(const std::string &i, const Carried &)> &body);
   /// Any other op: `words` behind "%name = ".
   Tensor op(const std::string &words, Shape shape, const std::string &element);
 
@@ -145,6 +157,8 @@ private:
   std::string fresh() { return "%v" + std::to_string(names++); }
   std::string index(int64_t i);
   void line(const std::string &text) { body += "  " + text + "\n"; }
+  Carried loopOver(const std::string &bounds, const Carried &carried,
+                   const std::function<Carried(const std::string &i, const Carried &)> &body);
   Tensor collective(const std::string &op, const std::string &words, const Tensor &in, Shape out,
                     const Axes &axes);
 };

@@ -14,6 +14,7 @@ class Generator {
 public:
   Generator(Choices &choices, bool overlaps) : c(choices), overlaps(overlaps), g(makeGrid()) {
     mixed = below(3);
+    late = below(4) == 3;
     if (mixed == 2)
       makeSecondGrid();
     for (int64_t left = 3; left > 0; --left) {
@@ -41,10 +42,12 @@ private:
   const bool overlaps;
   std::vector<Axes> grids;
   int64_t mixed = 0; ///< 0: axes alone; 1: listed groups too; 2: another grid, too
+  bool late = false; ///< may what is known on the way decide?
   GraphText g;
   std::vector<Tensor> values, futures; ///< those in reach
   bool hasCollective = false;          ///< that every run comes to
   std::optional<Tensor> flags;         ///< what conditions depend on
+  std::optional<Tensor> ownFlags;      ///< and what they depend on when it is summed over all ranks
   std::vector<std::string> numbers;    ///< of the loops around
   int64_t depth = 0;                   ///< of loops and branches around
   int64_t times = 1;                   ///< how often the loops around run a step
@@ -250,6 +253,28 @@ private:
     return result;
   }
 
+  const Tensor &uniformFlags() {
+    if (!flags)
+      flags = g.uniformArgument({3}, "i32");
+    return *flags;
+  }
+  /// A condition that depends on the flags or, where that may be known late, on what comes of them
+  /// by communication. `i`: of a turn, or empty.
+  std::string condition(const std::string &i) {
+    int64_t how = late ? below(3) : 0, number = below(3);
+    Tensor from = uniformFlags();
+    if (how == 2) {
+      if (!ownFlags)
+        ownFlags = g.argument({3}, "i32");
+      g.algorithm = "";
+      work += times * g.ranks() * g.ranks();
+      from = g.allReduce(*ownFlags, "sum accumulate i32 order any", grids.front());
+    }
+    std::string isSet =
+        below(2) == 0 || i.empty() ? g.condition(from, number) : g.condition(from, i);
+    return how == 1 ? g.assumed(isSet, "i1") : isSet;
+  }
+
   /// A tensor like `a`, or its future, made in one of two ways.
   void choose(const Tensor &a) {
     ways <<= times;
@@ -257,12 +282,8 @@ private:
     auto way = [&] {
       return inside<Tensor>([&] { return future || more(4) ? alike(any(like(a)), future) : a; });
     };
-    if (!flags)
-      flags = g.uniformArgument({3}, "i32");
-    int64_t number = below(3);
-    std::string condition = below(2) == 0 || numbers.empty() ? g.condition(*flags, number)
-                                                             : g.condition(*flags, any(numbers));
-    (future ? futures : values).push_back(g.branch(condition, way, way));
+    std::string isTaken = condition(numbers.empty() ? "" : any(numbers));
+    (future ? futures : values).push_back(g.branch(isTaken, way, way));
   }
 
   /// Carries one or two tensors round, and perhaps what is in flight.
@@ -297,7 +318,17 @@ private:
       numbers.pop_back();
       return next;
     };
-    for (const Tensor &t : g.loop(from, from + trips * by, by, carried, body))
+    // Bounds that are constants, that are known when a run starts, and conditions known on the way.
+    GraphText::Carried results;
+    int64_t how = late ? below(3) : 0;
+    if (how == 0)
+      results = g.loop(from, from + trips * by, by, carried, body);
+    else if (std::string turns = g.count(uniformFlags(), below(3), trips); how == 1)
+      results = g.loop(turns, carried, body);
+    else
+      results =
+          g.whileLoop(turns, carried, [&](const std::string &i) { return condition(i); }, body);
+    for (const Tensor &t : results)
       (t.isFuture ? futures : values).push_back(t);
     times /= std::max<int64_t>(1, trips);
   }

@@ -84,6 +84,8 @@ TEST(RandomGraph, HasAllWords) {
                              "@h",
                              "scf.for",
                              "scf.if",
+                             "scf.while",
+                             "ncclx.assume_uniform",
                              "linalg.matmul",
                              "algorithm ring",
                              "algorithm bruck",

@@ -83,8 +83,14 @@ const std::vector<Bad> &bads() {
        "the choice: there is no window 2"},
       {[](int64_t e) { return ncclxrt_choose(0, e, 1, ce, 0, 0); }, ncclxrtInvalidArgument,
        "the choice in window 'in' is 0, expected 0 to -1"},
-      {[](int64_t e) { return ncclxrt_choose(ncclxrt_choose(0, e, 1, ce, 0, 1), e, 1, ce, 0, 1); },
-       ncclxrtInvalidUsage, "a second choice in one run"},
+      {[](int64_t e) { return ncclxrt_choose(ncclxrt_choose(0, e, 1, ce, 0, 1), e, 1, ce, 0, 0); },
+       ncclxrtInvalidArgument, "the choice in window 'in' is 0, expected 0 to -1"},
+      {[](int64_t e) { return ncclxrt_agree(0, e, 1, ce, 2, ncclxrtI32); }, ncclxrtInvalidArgument,
+       "the number: there is no window 2"},
+      {[](int64_t e) { return ncclxrt_agree(0, e, 1, ce, 0, ncclxrtE5m2); }, ncclxrtInvalidArgument,
+       "ranks cannot agree on dtype 13"},
+      {[](int64_t e) { return ncclxrt_agree(0, e, 1, ce, 0, -1); }, ncclxrtInvalidArgument,
+       "ranks cannot agree on dtype -1"},
       {[](int64_t e) { return ncclxrt_flush(0, e, 99, ce); }, ncclxrtInvalidArgument,
        "there is no op 99, the plan has 8"},
       {[](int64_t e) { return ncclxrt_complete(0, e, 1, 3); }, ncclxrtInvalidArgument,
@@ -165,6 +171,7 @@ TEST(Arguments, AStatusPassesThrough) {
   EXPECT_EQ(ncclxrt_rank(0), -1);
   EXPECT_EQ(ncclxrt_address(0, 0), 0);
   EXPECT_EQ(ncclxrt_choose(5, 0, 0, 0, 0, 2), 5);
+  EXPECT_EQ(ncclxrt_agree(5, 0, 0, 0, 0, ncclxrtI32), 5);
   EXPECT_EQ(ncclxrt_branch(0), -1);
 }
 

@@ -270,6 +270,38 @@ TEST_P(Conformance, ABranchCountsItsOwnRuns) {
   });
 }
 
+// A run of several stages: each counts its own plays, over all runs, and agrees on a number.
+TEST_P(Conformance, ARunChoosesAgain) {
+  each(job(), [&](Rank &me) {
+    const int64_t n = me.nranks, next = (me.rank + 1) % n;
+    PlanSpec spec; // of stage b: slots b
+    spec.windows = {{"choice", 8, 1, ncclxrtRoleInput},
+                    {"number", 8, 1, ncclxrtRoleInput},
+                    {"first", 8, 2, ncclxrtRoleScratch},
+                    {"second", 8, 3, ncclxrtRoleScratch}};
+    spec.slots = {{"first", 1, 1, 1}, {"second", 1, 2, 1}};
+    me.prepare(spec);
+    int64_t plays[2] = {}, perSlot[2] = {1, 2};
+    for (const std::vector<int64_t> &way :
+         std::vector<std::vector<int64_t>>{{0, 1, 1}, {1}, {0, 0, 1, 0}, {1, 1, 1, 1, 0}})
+      me.run([&](int64_t exec) {
+        int32_t s = 0;
+        for (int64_t stage : way) {
+          int64_t number = plays[stage]++;
+          memcpy(me.buffer(0), &stage, 8);
+          memcpy(me.buffer(1), &number, 8);
+          s = ncclxrt_agree(s, exec, 3, host, 1, ncclxrtI64);
+          s = ncclxrt_choose(s, exec, 0, host, 0, 2);
+          check(ncclxrt_branch(exec) == stage && ncclxrt_run(exec) == number, "behind the choice");
+          s = copy(s, exec, 1, ce, whole(2 + stage, next, 0, 8), whole(1, -1, 0, 8), stage, next,
+                   0);
+          s = ncclxrt_wait(s, exec, 2, ce, stage, 0, 1, number / perSlot[stage] + 1);
+        }
+        return s;
+      });
+  });
+}
+
 TEST_P(Conformance, RingReduceScatter) {
   // Each step reduces what came with the own part, and sends it on: f32, odd sizes.
   const int64_t elements = 517;

@@ -126,6 +126,45 @@ TEST(Named, RanksThatChooseDifferentlyEndTheJob) {
     }
 }
 
+// What the graph takes for the same on all ranks is compared; all are told who has what.
+TEST(Named, RanksThatDisagreeEndTheJob) {
+  struct Case {
+    int64_t dtype;
+    uint64_t bits, other;
+    const char *text;
+  };
+  const Case cases[] = {
+      {ncclxrtI32, 7, uint64_t(uint32_t(-3)), "rank 0 has 7, rank 2 has -3: not the same"},
+      {ncclxrtI8, 1, 0, "rank 0 has 1, rank 2 has 0"},
+      {ncclxrtI64, 1, uint64_t(1) << 40, "rank 2 has 1099511627776"},
+      {ncclxrtF32, 0x3f800000, 0x3fc00000, "rank 0 has 1, rank 2 has 1.5"},
+      {ncclxrtF64, 0, uint64_t(1) << 63, "rank 0 has 0, rank 2 has -0"}, // the bits count
+      {ncclxrtBf16, 0x3f80, 0xc000, "rank 0 has 1, rank 2 has -2"},
+      {ncclxrtF16, 0x3c00, 0x3800, "rank 0 has 1, rank 2 has 0.5"},
+  };
+  for (const char *transport : transports)
+    for (const Case &one : cases) {
+      Job job;
+      job.transport = transport;
+      job.nranks = 3;
+      expectOk(run(job, [&](const LaunchedRank &launched) {
+        Rank me(launched.config());
+        PlanSpec spec = barrierSpec(3);
+        spec.windows = {{"number", 8, 1, ncclxrtRoleInput}};
+        me.prepare(spec);
+        memcpy(me.buffer(0), &one.bits, 8);
+        me.run([&](int64_t exec) { return ncclxrt_agree(0, exec, 3, host, 0, one.dtype); });
+        if (me.rank == 2)
+          memcpy(me.buffer(0), &one.other, 8);
+        check(me.tryRun([&](int64_t exec) {
+          return ncclxrt_agree(0, exec, 3, host, 0, one.dtype);
+        }) == ncclxrtPlanMismatch,
+              "run");
+        check(me.error().find(one.text) != std::string::npos, me.error());
+      }));
+    }
+}
+
 // A size that one rank reads above the maximum is the error of all, who would wait for ever.
 TEST(Named, ASizeOutOfRangeEndsTheJob) {
   for (const char *transport : transports)

@@ -301,6 +301,24 @@ def NCCLX_BarrierOp : NCCLX_Op<"barrier", [NCCLX_Effects, NCCLX_SymbolUser]> {
   let hasVerifier = 1;
 }
 
+//===--- What is the same on all ranks -------------------------------------===//
+
+def NCCLX_AssumeUniformOp : NCCLX_Op<"assume_uniform", [NCCLX_Effects, AllTypesMatch<["value", "result"]>]> {
+  let summary = "Take a value for the same on all ranks, and check that when it is run";
+  let description = [{
+    The result is the operand, and uniform. All ranks of the run meet and compare their bits; where two differ the job
+    ends with an error that names the ranks, this op and the values.
+
+    ```mlir
+    %n = ncclx.assume_uniform %m : index
+    ```
+  }];
+  let arguments = (ins AnyType:$value); // assume_uniform C1
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
 //===--- One-sided, on windows ----------------------------------------------===//
 
 def NCCLX_WindowOp : NCCLX_Op<"window", [NCCLX_Effects, NCCLX_SymbolUser]> {

@@ -191,7 +191,7 @@ def UnrollCommunication : Pass<"ncclx-unroll-communication", "ModuleOp"> {
   let summary = "Unroll loops with constant bounds that communicate";
   let description = [{
     A schedule is a straight line of collectives, so a loop around one is written out, inner loops first. A
-    loop whose bounds are not constants stays, with a remark; the lowering refuses it.
+    loop whose bounds are not constants stays, with a remark, for `ncclx-split-branches`.
 
     Before: `scf.for %i = %c0 to %c2 step %c1 { ncclx.all_reduce ... }`
     After: the body twice.
@@ -209,8 +209,13 @@ def SplitBranches : Pass<"ncclx-split-branches", "ModuleOp"> {
     A schedule is a straight line of collectives, so a function in which some stand under `scf.if` or
     `scf.index_switch` becomes several: one for each way through these branches, in which they are gone, and
     one that computes, from the uniform values that the conditions depend on, the number of the way to take
-    (SPEC.md, branches). A condition that decides several branches is decided once. Branches in a loop that
-    stays are left, and the lowering refuses them.
+    (SPEC.md, branches). A condition that decides several branches is decided once.
+
+    Where the way is not known when a run starts (loops around collectives that have not been unrolled, `scf.while`,
+    branches on what has been communicated, `ncclx.assume_uniform`) the functions are stages instead, straight lines
+    between which the ranks agree on the next one (SPEC.md, stages). What a stage hands to others are its results, boxed
+    where they are scalars; the last result of a stage that others follow is the number of the next. Futures that
+    would be in flight between stages are awaited at once.
 
     Before:
     ```mlir
@@ -225,13 +230,23 @@ def SplitBranches : Pass<"ncclx-split-branches", "ModuleOp"> {
     func.func @f.1(%a, %flag) { return %a }
     func.func @f.choose(%a, %flag) -> tensor<i64> attributes {ncclx.branches = [@f.0, @f.1]}
     ```
+    In stages:
+    ```mlir
+    %r = scf.while (%x = %a) { ... ncclx.all_reduce ... scf.condition(%go) %x } do { ... }    // before
+
+    func.func @f.0(%a) -> (tensor<4xf32>, tensor<i64>)     // what is before the loop; 1
+    func.func @f.1(%x) -> tensor<i64>                      // the all_reduce; 2 or 3
+    func.func @f.2(%x) -> (tensor<4xf32>, tensor<i64>)     // the body; 1
+    func.func @f.3(%x) -> tensor<4xf32>                    // what is behind
+    func.func @f.choose(%a) -> tensor<i64> attributes {ncclx.branches = [@f.0, @f.1, @f.2, @f.3], ncclx.stages = [...]}
+    ```
   }];
   let options = [
     Option<"maxBranches", "max-branches", "int64_t", "64",
            "Functions with more ways through them are refused: each is a schedule of its own">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::tensor::TensorDialect"];
+                           "::mlir::tensor::TensorDialect"]; // and cf (SplitBranches.cpp)
 }
 
 #endif // NCCLX_TRANSFORMS_PASSES_TD

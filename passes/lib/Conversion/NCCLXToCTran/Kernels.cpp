@@ -143,7 +143,10 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
   Kernel kernel;
   Block *block = first->getBlock();
   Operation *last = first;
+  DenseSet<Operation *> made; // what the kernel computes, scaffold of its scalars included
   for (Operation *op = first;; op = op->getNextNode()) {
+    if (isa<memref::AllocOp>(op) && op != last)
+      continue; // a buffer of the schedule, wherever it stands
     if (isBarrier(op))
       return op->emitOpError("stands between the computation of a scalar and its use; scalars are "
                              "not carried across communication")
@@ -151,6 +154,7 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
              << "the scalar is computed here";
     if (!isScaffold(op)) {
       kernel.ops.push_back(op);
+      made.insert(op);
       for (Value result : op->getResults()) {
         if (isa<BaseMemRefType>(result.getType()))
           continue;
@@ -161,9 +165,11 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
         }
       }
     } else if (op->getNumResults() && llvm::any_of(op->getOperands(), [&](Value v) {
-                 return v.getDefiningOp() && llvm::is_contained(kernel.ops, v.getDefiningOp());
+                 return v.getDefiningOp() && made.contains(v.getDefiningOp()) &&
+                        !isa<BaseMemRefType>(v.getType());
                })) {
-      // Arithmetic on such a scalar: its users belong here, too.
+      // Arithmetic on such a scalar, or on what comes of one: its users belong here, too.
+      made.insert(op);
       for (Operation *user : op->getUsers()) {
         Operation *top = block->findAncestorOpInBlock(*user);
         if (top && last->isBeforeInBlock(top))

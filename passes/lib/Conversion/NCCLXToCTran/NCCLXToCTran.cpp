@@ -5,6 +5,7 @@
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
+#include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/NCCLX/Topology.h"
@@ -29,7 +30,7 @@ using namespace mlir::ncclx;
 namespace {
 
 bool isBarrier(Operation *op) {
-  return isCommunication(op) || isa<FinishOp, FinishChunkOp, CallOp, memref::AllocOp>(op) ||
+  return isCommunication(op) || isa<FinishOp, FinishChunkOp, CallOp>(op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
 
@@ -130,8 +131,10 @@ LogicalResult Converter::check() {
   if (nested)
     return nested->emitOpError("stands under ")
            << nested->getParentOp()->getName()
-           << "; loops with constant bounds are unrolled and branches split before this pass, and "
-              "other control flow around collectives is not lowered";
+           << "; loops with constant bounds are unrolled and other control flow split into stages "
+              "or branches before this pass";
+  for (AssumeUniformOp op : function.getOps<AssumeUniformOp>())
+    return op.emitOpError("is checked between stages; run ncclx-split-branches before this pass");
   for (Operation &op : function.getBody().front()) {
     auto isTensor = [](Type type) { return isa<TensorType>(type); };
     if (isCommunication(&op) && (llvm::any_of(op.getOperandTypes(), isTensor) ||

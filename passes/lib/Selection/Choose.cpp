@@ -15,9 +15,10 @@ static SmallVector<int64_t> firstGroup(CollectiveOpInterface op) {
   return lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
 }
 
-/// The bound of `op`, of `bytes`, for its first group.
+/// The bound of `op`, of `bytes`, for its first group, also where switches multicast and reduce.
 static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
-                                                   const SelectionTarget &target) {
+                                                   const SelectionTarget &target,
+                                                   bool inNetwork = false) {
   auto kind = topology::parseCollective(op->getName().stripDialect());
   if (!kind || op.getDataflow().isCounted())
     return std::nullopt;
@@ -32,7 +33,15 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   query.rate = target.rate;
   if (!topology::checkQuery(*target.topology, query).empty())
     return std::nullopt;
-  return topology::bound(*target.topology, query);
+  query.inNetwork = inNetwork;
+  if (!inNetwork)
+    return topology::bound(*target.topology, query);
+  // What is reduced on its way has a bound of its own, which speaks of that form of schedule alone.
+  std::vector<topology::LowerBound> bounds = topology::bounds(*target.topology, query);
+  auto own = llvm::find_if(bounds, [](const topology::LowerBound &bound) {
+    return bound.universal || bound.argument == "in-network reduction";
+  });
+  return own == bounds.end() ? bounds.front() : *own; // largest first
 }
 
 /// Whether it tells ranks one by one what to do, as is made for one topology.
@@ -88,6 +97,14 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
   case Algorithm::Routed:
     return byTiers ? whyNotPacked(op, algorithm, target)
                    : "the machine has tiers that are all alike";
+  case Algorithm::Switch:
+    if (!op.getAlgorithm() && !target.inNetwork && !target.rules)
+      return "what switches do is not asked for (in-network)";
+    if (ranks > mostOneByOne && !byTiers)
+      return llvm::formatv("its {0} ranks are too many to simulate one by one", ranks);
+    if (!target.trees && target.loadStore)
+      return "switches are not considered";
+    return whyNoSwitch(op, target.loadStore ? target.trees : nullptr);
   case Algorithm::Ring:
   case Algorithm::Bruck:
     if (!byTiers && ranks > mostOneByOne)
@@ -122,6 +139,8 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
   std::optional<Algorithm> fastest;
   double best = 0;
   bool repeated = false; ///< is the fastest so
+  if (target.inNetwork || target.rules || op.getAlgorithm() == Algorithm::Switch)
+    choice.inNetwork = boundOf(op, choice.bytes, target, /*inNetwork=*/true);
   std::optional<std::string> byTiers = whyNot(op, Algorithm::Hierarchical, axes);
   if (!byTiers)
     byTiers = whyNotByTiers(op, target);
@@ -150,6 +169,8 @@ FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
         bool better = !fastest || time->seconds < best;
         if (fastest && target.repeatable && isRepeated(op, candidate.algorithm) != repeated)
           better = !repeated;
+        if (candidate.algorithm == Algorithm::Switch && !target.inNetwork)
+          better = false; // a rule, or the op itself, must ask for it
         if (better) {
           fastest = candidate.algorithm;
           best = time->seconds;

@@ -13,11 +13,11 @@ namespace mlir::ncclx {
 struct OwnedTarget {
   std::unique_ptr<topology::ReadResult> read; ///< the packer points into it
   std::optional<RuleTable> rules;
-  bool loadStore = true;
+  bool loadStore = true, inNetwork = false;
   std::unique_ptr<topology::TreePacker> trees = nullptr;
   SelectionTarget get() const {
     return {&*read->topology, topology::Rate::payload, loadStore, rules ? &*rules : nullptr,
-            trees.get()};
+            trees.get(),      /*repeatable=*/false,    inNetwork};
   }
 };
 

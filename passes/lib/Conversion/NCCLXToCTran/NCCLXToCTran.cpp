@@ -87,6 +87,7 @@ private:
   LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -434,6 +435,22 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
   return success();
 }
 
+/// Each group hangs off one switch.
+LogicalResult Converter::findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  if (oneKernel)
+    return op->emitOpError("asks for switch, which no kernel of one GPU's ops is made for yet");
+  if (!loadStore)
+    return op->emitOpError("asks for switch, but ") << whyNoSwitch(op, nullptr);
+  if (!trees)
+    return op->emitOpError("asks for switch, which is for a topology: there is neither the pass's "
+                           "topology=FILE nor the module's ncclx.topology");
+  double bytesPerSecond = 0;
+  if (std::string why = whyNoSwitch(op, trees, &bytesPerSecond); !why.empty())
+    return op->emitOpError("asks for switch, but ") << why;
+  spec.tiers.push_back({spec.axes, bytesPerSecond});
+  return success();
+}
+
 LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   if (!trees)
     return op->emitOpError("asks for hierarchical, which follows a topology's tiers: there is "
@@ -468,6 +485,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitRouted(s, spec);
   case Algorithm::Hierarchical:
     return ctran::emitHierarchical(s, spec);
+  case Algorithm::Switch:
+    return ctran::emitSwitch(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -483,6 +502,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (!written && algorithm == Algorithm::Trees && failed(packTrees(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Routed && failed(route(op, s->spec)))
+    return failure();
+  if (!written && algorithm == Algorithm::Switch && failed(findSwitch(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();

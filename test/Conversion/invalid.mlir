@@ -101,12 +101,12 @@ func.func @ring_pairs(%a: memref<4xf32>) -> memref<4xf32> {
 
 // -----
 
-ncclx.grid @g ["tp" = 2, "pp" = 2]
-func.func @ring_two_axes(%a: memref<4xf32>) -> memref<16xf32> {
-  %r = memref.alloc() : memref<16xf32>
-  // expected-error @below {{asks for ring, but a ring runs along one axis, not 2}}
-  ncclx.all_gather %a dim 0 over @g["tp", "pp"] algorithm ring into(%r : memref<16xf32>) : memref<4xf32>
-  return %r : memref<16xf32>
+ncclx.grid @g ["x" = 6]
+func.func @rounds_without_axes(%a: memref<4xf32>) -> memref<12xf32> {
+  %r = memref.alloc() : memref<12xf32>
+  // expected-error @below {{asks for bruck, but no axes span its groups}}
+  ncclx.all_gather %a dim 0 over @g groups [[4, 0, 1], [5, 2, 3]] algorithm bruck into(%r : memref<12xf32>) : memref<4xf32>
+  return %r : memref<12xf32>
 }
 
 // -----

@@ -1,4 +1,4 @@
-// What went wrong elsewhere: rows of README.md in this folder.
+// What went wrong elsewhere: rows of test/CASES.md.
 // RUN: ncclx-opt %s --ncclx-overlap=machine=%ncclx_src/examples/machines/h100-nvswitch.json --remarks-filter=ncclx-overlap --remark-policy=all 2>%t.err | FileCheck %s
 // RUN: FileCheck %s --check-prefix=WHY < %t.err
 // Overlap 22: what is asynchronous stays so under the generic passes that follow.

@@ -2,10 +2,10 @@
 // RUN: ncclx-opt %s --split-input-file --verify-diagnostics --ncclx-choose-algorithm=topology=%ncclx_src/examples/topologies/h200x8-nvswitch.json
 
 ncclx.grid @g ["tp" = 4, "pp" = 2]
-func.func @two_axes(%a: tensor<8xf32>) -> tensor<64xf32> {
-  // expected-error @below {{asks for ring, but a ring runs along one axis, not 2}}
-  %r = ncclx.all_gather %a dim 0 over @g["tp", "pp"] algorithm ring : tensor<8xf32> -> tensor<64xf32>
-  return %r : tensor<64xf32>
+func.func @no_axes(%a: tensor<8xf32>) -> tensor<32xf32> {
+  // expected-error @below {{asks for ring, but no axes span its groups}}
+  %r = ncclx.all_gather %a dim 0 over @g groups [[0, 1, 2, 4], [3, 5, 6, 7]] algorithm ring : tensor<8xf32> -> tensor<32xf32>
+  return %r : tensor<32xf32>
 }
 
 // -----

@@ -15,6 +15,8 @@ struct Options {
   std::vector<int> collectives;
   int64_t minBytes = 8, maxBytes = 64 << 20, factor = 8;
   std::string transport = "shm", algorithm, against, json;
+  std::string tune; ///< rule file to write; then each algorithm is measured
+  int64_t scratchLimit = -1;
   int rounds = 9;
   int64_t batchMs = 10;
   bool check = true;
@@ -38,17 +40,17 @@ std::string graphOf(const Cell &cell, int nranks, const std::string &algorithm,
                     const std::string &dtype);
 /// nccl-tests' factor from algorithm to bus bandwidth.
 double busFactor(int collective, int n);
-/// Writes the JSON lines where --json says, or a message that it cannot.
-void writeLines(const Options &options, const std::string &lines);
+/// Writes a file, or a message that it cannot.
+void writeFile(const std::string &path, const std::string &text);
 /// Everything on GPUs; the exit code, after a line that says what failed. `given` may be null: this
 /// machine.
 int runOnGpus(mlir::MLIRContext &context, const mlir::ncclx::topology::Topology *given,
               const Options &options);
-/// Compiles and proves each cell; null after an error, which has been printed.
+/// Compiles and proves each cell; fewer after an error, which has been printed. To tune, a cell
+/// becomes one for each algorithm that can carry it.
 std::vector<Program> compileCells(mlir::MLIRContext &context,
                                   const mlir::ncclx::topology::Topology &machine,
-                                  const Options &options, const std::vector<Cell> &cells,
-                                  int nranks);
+                                  const Options &options, std::vector<Cell> &cells, int nranks);
 
 /// Runs the ranks of this project's side; false after a failure, which has been printed.
 bool runOurs(Stage &stage, const Options &options, const std::vector<Program> &programs);
@@ -58,11 +60,21 @@ class Table {
 public:
   explicit Table(const Options &options) : options(options) {}
   void add(const Stage &stage, const std::vector<Program> &programs);
-  /// The summary of all ratios; false if a check failed.
+  /// The summary of all ratios, and the rules; false if a check failed.
   bool finish();
 
 private:
+  struct Measured {
+    int collective, ranks;
+    int64_t bytes;
+    std::string algorithm;
+    double us;
+  };
+  /// The fastest of each size, as a rule file.
+  std::string rules() const;
+
   const Options &options;
+  std::vector<Measured> measured;
   std::vector<double> ratios;
   int64_t wrong = 0;
   std::string lines;

@@ -39,15 +39,45 @@ std::string ncclx_bench::graphOf(const Cell &c, int n, const std::string &algori
                        algorithm.empty() ? "" : " algorithm " + algorithm);
 }
 
+/// What can carry a cell, where each is to be measured; else what the options say.
+static std::vector<std::string> algorithmsOf(mlir::MLIRContext &context,
+                                             const SelectionTarget &target, const Options &options,
+                                             const Cell &cell, int nranks) {
+  if (options.tune.empty())
+    return {options.algorithm};
+  std::vector<std::string> names;
+  Compilation parsed(context, target);
+  if (failed(parsed.parseText(graphOf(cell, nranks, "", "f32"), "")))
+    return names;
+  parsed.graph().walk([&](CollectiveOpInterface op) {
+    auto all = choose(op, /*axes=*/1, target, std::nullopt, /*alternatives=*/true);
+    if (failed(all))
+      return;
+    for (const Candidate &candidate : all->candidates)
+      if (candidate.seconds)
+        names.push_back(stringifyAlgorithm(candidate.algorithm).str());
+  });
+  return names;
+}
+
 std::vector<Program> ncclx_bench::compileCells(mlir::MLIRContext &context,
                                                const topology::Topology &machine,
-                                               const Options &options,
-                                               const std::vector<Cell> &cells, int nranks) {
+                                               const Options &options, std::vector<Cell> &cells,
+                                               int nranks) {
+  SelectionTarget target{&machine, topology::Rate::payload, options.transport == "shm"};
+  target.scratchLimit = options.scratchLimit;
+  std::vector<std::string> algorithms;
+  std::vector<Cell> each;
+  for (const Cell &cell : cells)
+    for (std::string &algorithm : algorithmsOf(context, target, options, cell, nranks)) {
+      each.push_back(cell);
+      algorithms.push_back(std::move(algorithm));
+    }
+  cells = std::move(each);
   std::vector<Program> programs;
-  for (const Cell &cell : cells) {
-    auto made = std::make_unique<Compilation>(
-        context, SelectionTarget{&machine, topology::Rate::payload, options.transport == "shm"});
-    if (failed(made->parseText(graphOf(cell, nranks, options.algorithm, "f32"), "")) ||
+  for (auto [cell, asked] : llvm::zip(cells, algorithms)) {
+    auto made = std::make_unique<Compilation>(context, target);
+    if (failed(made->parseText(graphOf(cell, nranks, asked, "f32"), "")) ||
         failed(made->choose()) || failed(made->lower()))
       return {};
     made->prove();

@@ -1,8 +1,8 @@
 //===- Cuda.cpp - Collectives of the GPUs of this machine, measured --------===//
 //
-// Each cell is compiled as one kernel, and where messages are long for streams and copy engines, too.
-// Ours and NCCL's modes take turns round by round in one process, launched singly and replayed from
-// a graph.
+// Each cell is compiled as one kernel, and where messages are long for streams and copy engines,
+// too. Ours and NCCL's modes take turns round by round in one process, launched singly and replayed
+// from a graph.
 //
 //===----------------------------------------------------------------------===//
 #include "Bench.h"
@@ -170,7 +170,8 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
   if (row.nccl)
     execute.nccl = &call;
   Execution execution;
-  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache, ""};
+  CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache,
+                  ""};
   if (!execution.runCuda(compilation.plan(), oneKernel ? nullptr : compilation.entry(), program,
                          paths, gpus, execute)) {
     llvm::outs() << "error: " << collectiveNames[cell.collective] << " of " << cell.bytes
@@ -200,7 +201,8 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
                            const Options &options) {
   CudaDevices gpus;
   std::string why;
-  if (!gpus.find(options.cudaDriver, /*apart=*/false, why) || (!options.against.empty() && !Nccl::available(why))) {
+  if (!gpus.find(options.cudaDriver, /*apart=*/false, why) ||
+      (!options.against.empty() && !Nccl::available(why))) {
     llvm::outs() << "error: " << why << "\n";
     return 2;
   }
@@ -240,7 +242,7 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     if (code)
       break;
   }
-  writeLines(options, lines);
+  writeFile(options.json, lines);
   if (!code && wrong) {
     llvm::outs() << "error: " << wrong << " elements are wrong\n";
     code = 3;

@@ -4,6 +4,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
+#include <cmath>
+
 using namespace ncclx_bench;
 
 /// Seconds of an iteration: the median over rounds of the slowest rank.
@@ -52,6 +54,8 @@ void Table::add(const Stage &stage, const std::vector<Program> &programs) {
     }
     os << llvm::formatv("{0,8}\n", stage.check ? std::to_string(bad) : "n/a");
     wrong += bad;
+    measured.push_back(
+        {cell.collective, stage.nranks, cell.bytes, programs[size_t(k)].algorithm, us});
     llvm::raw_string_ostream line(lines);
     llvm::json::OStream json(line);
     json.object([&] {
@@ -82,19 +86,52 @@ void Table::add(const Stage &stage, const std::vector<Program> &programs) {
   os.flush();
 }
 
-void ncclx_bench::writeLines(const Options &options, const std::string &lines) {
-  if (options.json.empty())
+void ncclx_bench::writeFile(const std::string &path, const std::string &text) {
+  if (path.empty())
     return;
   std::error_code failed;
-  llvm::raw_fd_ostream os(options.json, failed);
+  llvm::raw_fd_ostream os(path, failed);
   if (failed)
-    llvm::errs() << "cannot write " << options.json << ": " << failed.message() << "\n";
+    llvm::errs() << "cannot write " << path << ": " << failed.message() << "\n";
   else
-    os << lines;
+    os << text;
+}
+
+// Sizes of one collective and rank count follow each other. Between two sizes whose fastest differ
+// the rule changes at their geometric mean.
+std::string Table::rules() const {
+  std::vector<Measured> fastest;
+  auto sameSize = [](const Measured &a, const Measured &b) {
+    return a.collective == b.collective && a.ranks == b.ranks && a.bytes == b.bytes;
+  };
+  for (const Measured &next : measured)
+    if (fastest.empty() || !sameSize(fastest.back(), next))
+      fastest.push_back(next);
+    else if (next.us < fastest.back().us)
+      fastest.back() = next;
+  std::string text = llvm::formatv(
+      "# Measured by ncclx-bench over {0}: the median of {1} rounds.\n"
+      "# collective, min_bytes, max_bytes, algorithm, protocol, channels, nNodes, nRanks\n",
+      options.transport, options.rounds);
+  int64_t from = 0;
+  for (size_t i = 0; i < fastest.size(); ++i) {
+    const Measured &mine = fastest[i];
+    bool last = i + 1 == fastest.size() || fastest[i + 1].collective != mine.collective ||
+                fastest[i + 1].ranks != mine.ranks;
+    if (!last && fastest[i + 1].algorithm == mine.algorithm)
+      continue;
+    int64_t to = last ? -1 : int64_t(std::sqrt(double(mine.bytes) * double(fastest[i + 1].bytes)));
+    text += llvm::formatv("{0},{1},{2},{3},any,-1,1,{4}\n", collectiveNames[mine.collective], from,
+                          to, mine.algorithm, mine.ranks);
+    from = last ? 0 : to + 1;
+  }
+  return text;
 }
 
 bool Table::finish() {
-  writeLines(options, lines);
+  writeFile(options.json, lines);
+  if (!options.tune.empty() && wrong == 0)
+    writeFile(options.tune, rules());
   if (!ratios.empty()) {
     std::sort(ratios.begin(), ratios.end());
     auto below = [&](double limit) {

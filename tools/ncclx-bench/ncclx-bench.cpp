@@ -66,6 +66,14 @@ cl::opt<std::string> nvrtcOption("cuda-nvrtc", cl::desc("As in ncclx-run"), cl::
 cl::opt<std::string> headersOption("cuda-headers", cl::desc("As in ncclx-run"), cl::cat(category));
 cl::opt<std::string> cacheOption("cuda-cache", cl::desc("As in ncclx-run (none)"),
                                  cl::cat(category));
+cl::opt<std::string> tuneOption("tune", cl::value_desc("FILE"),
+                                cl::desc("Measure each algorithm, and write a rule file (CSV) with "
+                                         "the fastest by size"),
+                                cl::cat(category));
+cl::opt<int64_t> scratchOption("scratch-limit", cl::value_desc("BYTES"), cl::init(-1),
+                               cl::desc("Scratch memory that a collective may take on a rank (no "
+                                        "limit; with --tune 256 MiB)"),
+                               cl::cat(category));
 cl::opt<std::string> jsonOption("json", cl::value_desc("FILE"),
                                 cl::desc("Write a JSON line a cell"), cl::cat(category));
 
@@ -135,6 +143,13 @@ std::string readOptions(Options &o) {
   o.algorithm = algorithmOption;
   o.against = againstOption;
   o.json = jsonOption;
+  o.tune = tuneOption;
+  o.scratchLimit = scratchOption;
+  if (!o.tune.empty() && (cuda || !o.algorithm.empty() || !o.against.empty()))
+    return "--tune measures each algorithm on the host, expected neither --backend=cuda nor "
+           "--algorithm nor --against";
+  if (!o.tune.empty() && o.scratchLimit < 0)
+    o.scratchLimit = 256 << 20;
   o.rounds = roundsOption;
   o.batchMs = batchOption;
   o.check = checkOption;
@@ -175,10 +190,6 @@ pid_t startOpenMPI(const Options &options, int nranks, const std::string &stageP
 bool runRanks(mlir::MLIRContext &context, const Options &options, int nranks, Table &table,
               const std::string &worker) {
   std::vector<Cell> cells = makeCells(options, nranks);
-  if (cells.size() > size_t(Stage::maxCells)) {
-    llvm::outs() << "error: " << cells.size() << " cells are too many\n";
-    return false;
-  }
   topology::DiscoverOptions discover;
   discover.ranks = unsigned(nranks);
   topology::ReadResult machine = topology::discoverThisMachine(discover);
@@ -189,6 +200,10 @@ bool runRanks(mlir::MLIRContext &context, const Options &options, int nranks, Ta
   std::vector<Program> programs = compileCells(context, *machine.topology, options, cells, nranks);
   if (programs.size() != cells.size()) {
     llvm::outs() << "error: a cell cannot be compiled\n";
+    return false;
+  }
+  if (cells.size() > size_t(Stage::maxCells)) {
+    llvm::outs() << "error: " << cells.size() << " cells are too many\n";
     return false;
   }
   int fd = memfd_create("ncclx-bench", MFD_CLOEXEC);

@@ -34,6 +34,14 @@ cl::opt<std::string>
     functionOption("function", cl::value_desc("NAME"),
                    cl::desc("Function to compile (default: the one with collectives)"),
                    cl::cat(category));
+cl::opt<std::string> ruleFile("rules", cl::value_desc("FILE"),
+                              cl::desc("Rule file (CSV) that is asked for algorithms before any "
+                                       "prediction"),
+                              cl::cat(category));
+cl::opt<int64_t> scratchLimit("scratch-limit", cl::value_desc("BYTES"), cl::init(-1),
+                              cl::desc("Scratch memory that collectives may take on a rank (no "
+                                       "limit)"),
+                              cl::cat(category));
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the ranks will talk: by tcp there is no load or store "
                                         "of a peer's memory (default shm)"),
@@ -159,7 +167,18 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
-  Compilation graph(context, {&*read.topology, topology::Rate::payload, transport == "shm"});
+  SelectionTarget target{&*read.topology, topology::Rate::payload, transport == "shm"};
+  target.scratchLimit = scratchLimit;
+  std::optional<RuleTable> rules;
+  if (!ruleFile.empty()) {
+    std::string wrong;
+    if (!(rules = RuleTable::readFile(ruleFile, wrong))) {
+      llvm::errs() << wrong;
+      return finish(BadInput, "the rule file " + ruleFile + " cannot be used");
+    }
+    target.rules = &*rules;
+  }
+  Compilation graph(context, target);
   if (gpu.kernelBlocks)
     graph.asOneKernel(*gpu.kernelBlocks);
   else if (cuda && gemmOption == "cublaslt")

@@ -44,6 +44,14 @@ cl::opt<std::string>
     functionOption("function", cl::value_desc("NAME"),
                    cl::desc("Function, or written ctran.program, to run (default: the only one)"),
                    cl::cat(category));
+cl::opt<std::string> ruleFile("rules", cl::value_desc("FILE"),
+                              cl::desc("Rule file (CSV) that is asked for algorithms before any "
+                                       "prediction"),
+                              cl::cat(category));
+cl::opt<int64_t> scratchLimit("scratch-limit", cl::value_desc("BYTES"), cl::init(-1),
+                              cl::desc("Scratch memory that collectives may take on a rank (no "
+                                       "limit)"),
+                              cl::cat(category));
 cl::opt<std::string> transport("transport", cl::init("shm"), cl::value_desc("shm|tcp"),
                                cl::desc("How the processes of this machine talk (default shm)"),
                                cl::cat(category));
@@ -652,6 +660,16 @@ int main(int argc, char **argv) {
   SourceMgrDiagnosticHandler handler(sources, &context, llvm::errs());
 
   SelectionTarget target{&*read.topology, topology::Rate::payload, transport == "shm"};
+  target.scratchLimit = scratchLimit;
+  std::optional<RuleTable> rules;
+  if (!ruleFile.empty()) {
+    std::string error;
+    if (!(rules = RuleTable::readFile(ruleFile, error))) {
+      llvm::errs() << error;
+      return finish(report, BadInput, "the rule file " + ruleFile + " cannot be used");
+    }
+    target.rules = &*rules;
+  }
   report.rate = target.rate;
   Compilation compilation(context, target);
   if (oneKernel)

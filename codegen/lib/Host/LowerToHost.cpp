@@ -402,6 +402,10 @@ FailureOr<Value> Lowering::run(func::FuncOp function, Value before) {
   e.begin(function);
   if (failed(lowerBlock(program.getBody().front())))
     return failure();
+  // What the caller gives and takes is there although no op touches it, as nothing of size 0.
+  for (auto window : program.getBody().front().getOps<ctran::WindowOp>())
+    if (window.getIndex())
+      e.windowIndex(window);
   for (auto [i, lane] : llvm::enumerate(plan.lanes)) // on a GPU a run ends when all lanes have
     if (lane.kind == ctran::LaneKind::NIC && e.target == HostTarget::Host)
       call("ncclxrt_complete", {e.constant(e.exitIndex()), e.constant(i)});

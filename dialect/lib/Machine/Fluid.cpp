@@ -2,6 +2,8 @@
 
 #include "Fluid.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,20 +23,26 @@ Fluid::Fluid(const CostModel &model) {
   weight.resize(capacity.size());
   users.resize(capacity.size());
   usersOf.resize(capacity.size());
+  asked.resize(capacity.size());
 }
 
-void Fluid::move(double now) {
-  for (Flow &flow : flows)
-    flow.left -= flow.rate * (now - at);
-  at = now;
+double Fluid::Flow::end() const {
+  if (rate == never || left <= 0)
+    return since;
+  return rate > 0 ? since + left / rate : never;
 }
 
 void Fluid::add(int64_t id, const Cost &cost, double now) {
-  if (flows.empty())
-    at = now;
-  else
-    move(now);
-  Flow &flow = flows.emplace_back(id, cost.work, 0, cost.maxRate, cost.uses, true);
+  at = running == 0 ? now : std::max(at, now);
+  if (unused.empty()) {
+    unused.push_back(flows.size());
+    flows.emplace_back();
+  }
+  size_t i = unused.back();
+  unused.pop_back();
+  ++running;
+  Flow &flow = flows[i];
+  flow = {id, nextNumber++, cost.work, at, 0, cost.maxRate, cost.uses, {}, -1, flow.version + 1};
   std::erase_if(flow.uses, [&](const ResourceUse &use) { return use.resource >= capacity.size(); });
   bool plain = true;
   for (const ResourceUse &use : flow.uses) {
@@ -44,8 +52,34 @@ void Fluid::add(int64_t id, const Cost &cost, double now) {
   }
   if (!plain)
     flow.tightest = -1;
-  count(flow, 1);
+  join(i);
+  fresh.push_back(i);
   stale = true;
+}
+
+void Fluid::join(size_t i) {
+  Flow &flow = flows[i];
+  count(flow, 1);
+  for (size_t use = 0; use < flow.uses.size(); ++use) {
+    std::vector<std::pair<size_t, size_t>> &users = usersOf[flow.uses[use].resource];
+    flow.places.push_back(users.size());
+    users.push_back({i, use});
+  }
+}
+
+void Fluid::leave(size_t i) {
+  Flow &flow = flows[i];
+  count(flow, -1);
+  for (size_t use = 0; use < flow.uses.size(); ++use) {
+    std::vector<std::pair<size_t, size_t>> &users = usersOf[flow.uses[use].resource];
+    auto [other, itsUse] = users[flow.places[use]] = users.back();
+    flows[other].places[itsUse] = flow.places[use];
+    users.pop_back();
+    left.push_back(flow.uses[use].resource);
+  }
+  flow.over = true;
+  unused.push_back(i);
+  --running;
 }
 
 void Fluid::count(const Flow &flow, int by) {
@@ -69,32 +103,28 @@ bool Fluid::isSlack(unsigned resource) const {
 
 /// The flows that share a resource, at first or through others, with one that has come or gone.
 std::vector<size_t> Fluid::changed() {
-  std::vector<bool> found(flows.size(), false), asked(capacity.size(), false);
   std::vector<size_t> list;
-  for (std::vector<size_t> &users : usersOf)
-    users.clear();
+  std::vector<unsigned> told;
+  found.resize(flows.size(), false);
   auto touch = [&](size_t i) {
     if (found[i])
       return;
     found[i] = true;
     list.push_back(i);
   };
-  for (size_t i = 0; i < flows.size(); ++i) {
-    for (const ResourceUse &use : flows[i].uses)
-      usersOf[use.resource].push_back(i);
-    if (flows[i].fresh)
-      touch(i);
-    flows[i].fresh = false;
-  }
+  for (size_t i : fresh)
+    touch(i);
+  fresh.clear();
   auto touchUsers = [&](unsigned resource) {
     if (asked[resource])
       return;
     asked[resource] = true;
+    told.push_back(resource);
     bool couples = !isSlack(resource);
     if (!couples && !coupled[resource])
       return;
     coupled[resource] = couples;
-    for (size_t user : usersOf[resource])
+    for (auto [user, use] : usersOf[resource])
       touch(user);
   };
   for (unsigned resource : left)
@@ -103,11 +133,12 @@ std::vector<size_t> Fluid::changed() {
   for (size_t next = 0; next < list.size(); ++next)
     for (const ResourceUse &use : flows[list[next]].uses)
       touchUsers(use.resource);
+  for (size_t i : list)
+    found[i] = false;
+  for (unsigned resource : told)
+    asked[resource] = false;
   // In the order in which they came, so that sums do not depend on what else has changed.
-  list.clear();
-  for (size_t i = 0; i < flows.size(); ++i)
-    if (found[i])
-      list.push_back(i);
+  llvm::sort(list, [&](size_t a, size_t b) { return flows[a].number < flows[b].number; });
   return list;
 }
 
@@ -126,7 +157,7 @@ void Fluid::share() {
       weight[use.resource] += use.weight;
       ++users[use.resource];
     }
-  std::vector<bool> rises(flows.size(), false);
+  rises.resize(flows.size(), false);
   for (size_t i : rising)
     rises[i] = true;
   size_t left = rising.size(), leastUsers = 0;
@@ -157,14 +188,15 @@ void Fluid::share() {
     for (unsigned r : touched)
       if (users[r] > 0 && weight[r] > 0 &&
           (capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-12))
-        for (size_t i : usersOf[r])
-          stop(i);
+        for (auto [user, use] : usersOf[r])
+          stop(user);
     if (least <= level)
       for (size_t i : rising)
         if (flows[i].maxRate <= level)
           stop(i);
+    llvm::sort(stopped, [&](size_t a, size_t b) { return flows[a].number < flows[b].number; });
     for (size_t i : stopped) {
-      flows[i].rate = level;
+      setRate(i, level);
       leastUsers -= flows[i].maxRate == least;
       for (const ResourceUse &use : flows[i].uses) {
         used[use.resource] += use.weight * level;
@@ -178,48 +210,53 @@ void Fluid::share() {
   }
 }
 
+/// From now on; what it has been until now is gone.
+void Fluid::setRate(size_t i, double rate) {
+  Flow &flow = flows[i];
+  if (flow.rate == rate && rate > 0)
+    return; // its end stands
+  if (flow.rate != never)
+    flow.left -= flow.rate * (at - flow.since);
+  flow.since = at;
+  flow.rate = rate;
+  ++flow.version;
+  if (double end = flow.end(); end < never)
+    ends.push({end, i, flow.version});
+}
+
 double Fluid::nextEnd(double now) {
-  if (flows.empty())
+  if (running == 0)
     return never;
   if (stale) {
-    move(std::max(now, at));
+    at = std::max(now, at);
     share();
   }
-  double end = never;
-  for (const Flow &flow : flows)
-    if (flow.rate == never || flow.left <= 0)
-      end = std::min(end, at);
-    else if (flow.rate > 0)
-      end = std::min(end, at + flow.left / flow.rate);
-  return end;
+  while (!ends.empty() && !isCurrent(ends.top()))
+    ends.pop();
+  return ends.empty() ? never : std::max(at, ends.top().time);
 }
 
 std::vector<int64_t> Fluid::advance(double now) {
-  std::vector<int64_t> ended;
-  for (Flow &flow : flows)
-    if (flow.rate == never)
-      flow.left = 0;
-  std::erase_if(flows, [&](Flow &flow) {
-    // What would end within the resolution of the clock has ended.
-    double end = flow.rate > 0 ? at + flow.left / flow.rate : never;
-    bool over = flow.left <= 0 || end <= now * (1 + 1e-12);
-    if (over) {
-      ended.push_back(flow.id);
-      count(flow, -1);
-      for (const ResourceUse &use : flow.uses)
-        left.push_back(use.resource);
-    }
-    return over;
-  });
-  move(now);
+  std::vector<size_t> ended;
+  // What would end within the resolution of the clock has ended.
+  for (; !ends.empty() && ends.top().time <= now * (1 + 1e-12); ends.pop())
+    if (isCurrent(ends.top()))
+      ended.push_back(ends.top().flow);
+  llvm::sort(ended, [&](size_t a, size_t b) { return flows[a].number < flows[b].number; });
+  std::vector<int64_t> ids;
+  for (size_t i : ended) {
+    ids.push_back(flows[i].id);
+    leave(i);
+  }
+  at = now;
   stale = true;
-  return ended;
+  return ids;
 }
 
 std::string Fluid::stuck() const {
-  if (flows.empty())
+  if (running == 0)
     return {};
-  return fmt::format("{} ops use resources that have no capacity left for them", flows.size());
+  return fmt::format("{} ops use resources that have no capacity left for them", running);
 }
 
 } // namespace mlir::ctran::machine

@@ -4,7 +4,9 @@
 
 #include "ncclx/Machine/Time.h"
 
-#include <map>
+#include "llvm/ADT/DenseMap.h"
+
+#include <queue>
 
 namespace mlir::ctran::machine {
 
@@ -22,35 +24,59 @@ public:
 
 private:
   struct Flow {
-    int64_t id;
-    double left, rate, maxRate;
+    int64_t id, number; ///< number: in the order in which they came
+    double left, since; ///< units left at a time
+    double rate, maxRate;
     std::vector<ResourceUse> uses;
-    bool fresh; ///< has no rate yet
+    std::vector<size_t> places; ///< of each use, in usersOf
     /// Resource whose capacity alone keeps all flows that have it for theirs slowest, with weight
     /// 1; -1: none does.
     int64_t tightest = -1;
+    uint64_t version = 0; ///< of its rate
+    bool over = false;
+
+    double end() const;
   };
-  void move(double now);
+  struct End {
+    double time;
+    size_t flow;
+    uint64_t version;
+    bool operator<(const End &other) const { return time > other.time; }
+  };
   void count(const Flow &flow, int by);
+  void join(size_t i);
+  void leave(size_t i);
   /// Full at no rates that its flows can have: it makes nobody wait.
   bool isSlack(unsigned resource) const;
   std::vector<size_t> changed();
   void share();
+  void setRate(size_t i, double rate);
+  bool isCurrent(const End &end) const {
+    return !flows[end.flow].over && flows[end.flow].version == end.version;
+  }
 
-  std::vector<Flow> flows;
+  std::vector<Flow> flows;    ///< those that are over are used again
+  std::vector<size_t> unused; ///< of those
+  std::vector<size_t> fresh;  ///< have no rate yet
+  std::priority_queue<End> ends;
   std::vector<unsigned> left; ///< resources of flows that have ended since rates were shared
   std::vector<double> capacity;
   // Per resource: what its flows bring at most, where each has a tightest resource elsewhere; how
-  // many have none; whether rates were shared when it was not slack.
+  // many have none; whether rates were shared when it was not slack; its flows, each with the
+  // number of its use.
   std::vector<double> most;
   std::vector<int64_t> boundless;
   std::vector<bool> coupled;
-  std::map<std::pair<unsigned, unsigned>, int64_t> through; ///< flows of a resource, by tightest
-  // Per resource, scratch.
+  std::vector<std::vector<std::pair<size_t, size_t>>> usersOf;
+  llvm::DenseMap<std::pair<unsigned, unsigned>, int64_t>
+      through; ///< flows of a resource, by tightest
+  // Scratch, per resource and per flow.
   std::vector<double> used, weight;
   std::vector<int64_t> users;
-  std::vector<std::vector<size_t>> usersOf;
+  std::vector<bool> asked, found, rises;
   double at = 0;
+  int64_t nextNumber = 0;
+  size_t running = 0;
   bool stale = false;
 };
 

@@ -8,11 +8,13 @@
 #include "ncclx/Machine/Trace.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 
 #include <queue>
+#include <unordered_map>
 
 namespace mlir::ctran::machine {
 
@@ -55,6 +57,10 @@ private:
     std::vector<std::pair<double, int64_t>> raises; ///< when, by which op
     Waiters waiters;
   };
+  using SlotKey = std::tuple<uint32_t, unsigned, int64_t>; ///< process, slots, number
+  struct SlotHash {
+    size_t operator()(const SlotKey &key) const { return llvm::hash_value(key); }
+  };
   enum class What : uint8_t { Poll, Begin, Finish, Land };
   struct Event {
     double time;
@@ -96,7 +102,7 @@ private:
   std::vector<Instance> instances;
   std::vector<LaneState> lanes;
   std::vector<std::vector<size_t>> lanesOf;
-  std::map<std::tuple<uint32_t, unsigned, int64_t>, SlotState> slots;
+  std::unordered_map<SlotKey, SlotState, SlotHash> slots;
   llvm::DenseMap<const void *, Waiters> tokenWaiters;
   /// Where such a wait waits for what is never there.
   SlotState nowhere;
@@ -401,6 +407,11 @@ TimeResult Simulator::run() {
     Event event = events.top();
     events.pop();
     now = std::max(now, event.time);
+    if (now > options.horizon) {
+      result.late = true;
+      result.message = fmt::format("it takes longer than {} s", options.horizon);
+      return result;
+    }
     switch (event.what) {
     case What::Poll:
       poll(static_cast<size_t>(event.subject));

@@ -24,7 +24,8 @@ public:
   Finder(const Topology &topo, ResourceModel &model) : topo(topo), model(model) {}
 
   Tiers find() {
-    if (!cut())
+    bool several = cut();
+    if (!several && !isFlat())
       return std::move(tiers);
     leastOfEachKind();
     for (size_t t = tiers.list.size(); t-- > 0;)
@@ -63,6 +64,7 @@ private:
     }
   }
   bool cut();
+  bool isFlat();
   bool rate(size_t t);
 };
 
@@ -115,6 +117,48 @@ bool Finder::cut() {
     inner = name;
   }
   return tiers.list.size() > 1 || no("its ranks are on one host, or each on its own");
+}
+
+/// Has each rank one way out and one way in, its own, as wide and as long as those of all others?
+bool Finder::isFlat() {
+  constexpr unsigned mostRanks = 1024; // pairs of neighbours are routed
+  unsigned ranks = topo.numRanks();
+  if (tiers.list.size() != 1 || ranks > mostRanks)
+    return false;
+  std::set<unsigned> taken; // by one rank alone
+  struct Way {
+    unsigned out, in;
+  };
+  std::optional<Route> first;
+  auto way = [&](unsigned from, unsigned to) -> std::optional<Way> {
+    std::optional<Route> route = model.route(from, to);
+    if (!route || topo.rankNode(from).kind != NodeKind::gpu)
+      return std::nullopt;
+    if (!first)
+      first = route;
+    std::vector<unsigned> links;
+    for (unsigned resource : route->resources) {
+      ResourceKind kind = model.resources()[resource].kind;
+      if (kind == ResourceKind::link)
+        links.push_back(resource);
+      else if (kind != ResourceKind::hbm)
+        return std::nullopt;
+    }
+    if (links.size() != 2 || route->latencyNs != first->latencyNs || route->cap != first->cap)
+      return std::nullopt;
+    return Way{links[0], links[1]};
+  };
+  for (unsigned r = 0; r < ranks; ++r) {
+    std::optional<Way> next = way(r, (r + 1) % ranks), across = way(r, (r + ranks / 2) % ranks);
+    if (!next || (ranks > 2 && (!across || across->out != next->out)))
+      return false;
+    if (!taken.insert(next->out).second || !taken.insert(next->in).second)
+      return false;
+    std::optional<Way> from = r ? way(0, r) : next, to = r ? way(r, 0) : next;
+    if (r && (!from || !to || from->out != way(0, 1)->out || to->in != way(1, 0)->in))
+      return false;
+  }
+  return true;
 }
 
 bool Finder::rate(size_t t) {

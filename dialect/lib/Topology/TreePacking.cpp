@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <utility>
 
 using namespace mlir::ncclx::topology;
 
@@ -20,6 +21,9 @@ constexpr double shareTolerance = 4e-3;
 constexpr unsigned mostShares = 12, mostFreeShares = 48;
 /// Rounds in which every tree is grown anew.
 constexpr unsigned passes = 70;
+/// Edges that are looked at in all of them together: all that 16 members ever need, some tenths of
+/// a second.
+constexpr double mostLooks = 45e6;
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -109,6 +113,11 @@ private:
   unsigned rows = 0;
   double unit = 0; ///< seconds per byte that the program counts in
   Edges edges[2];  ///< by Tree::sums
+  /// The same one behind the other, by parent * n + child.
+  std::vector<Use> uses[2];
+  std::vector<unsigned> firstUse[2];
+  /// By Tree::sums and member: what its edge to or from its parent takes, whatever the parent.
+  std::vector<std::vector<Use>> always[2];
   std::vector<Tree> trees;
   std::set<std::tuple<unsigned, bool, std::vector<unsigned>>> known;
 
@@ -132,6 +141,7 @@ private:
     double load = unreachable; ///< of the busiest resource, where each share has 1
   };
   std::vector<unsigned> rootsOf(unsigned shares) const;
+  double leastLoad(const std::vector<unsigned> &roots) const;
   double busiest(const Shares &of) const;
   Shares rounded(unsigned shares) const;
   Shares regrown(unsigned shares, double goal) const;
@@ -187,6 +197,35 @@ Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlo
       for (auto &uses : from)
         for (Use &one : uses)
           one.perByte /= unit;
+  for (bool sums : ways) {
+    firstUse[sums].push_back(0);
+    for (auto &from : edges[sums])
+      for (auto &edge : from) {
+        uses[sums].insert(uses[sums].end(), edge.begin(), edge.end());
+        firstUse[sums].push_back(uses[sums].size());
+      }
+    always[sums].resize(n);
+    for (unsigned v = 0; v < n; ++v) {
+      std::vector<Use> &common = always[sums][v];
+      bool isFirst = true;
+      for (unsigned u = 0; u < n; ++u) {
+        const std::vector<Use> &uses = edges[sums][u][v];
+        if (uses.empty())
+          continue;
+        if (std::exchange(isFirst, false)) {
+          common = uses;
+          continue;
+        }
+        std::erase_if(common, [&](Use &one) {
+          auto same = std::find_if(uses.begin(), uses.end(),
+                                   [&](const Use &use) { return use.row == one.row; });
+          if (same != uses.end())
+            one.perByte = std::min(one.perByte, same->perByte);
+          return same == uses.end();
+        });
+      }
+    }
+  }
 }
 
 static std::vector<unsigned> depthsOf(unsigned root, const std::vector<unsigned> &parent) {
@@ -220,11 +259,12 @@ bool Packer::add(unsigned root, bool sums, const std::vector<unsigned> &parent) 
 
 double Packer::costOf(bool sums, unsigned parent, unsigned child,
                       const std::vector<double> &prices) const {
-  if (edges[sums][parent][child].empty())
+  const unsigned *at = &firstUse[sums][parent * n + child];
+  if (at[0] == at[1])
     return unreachable;
   double cost = 0;
-  for (const Use &use : edges[sums][parent][child])
-    cost += prices[use.row] * use.perByte;
+  for (const Use *use = &uses[sums][at[0]], *end = use + (at[1] - at[0]); use != end; ++use)
+    cost += prices[use->row] * use->perByte;
   return cost;
 }
 
@@ -258,8 +298,8 @@ std::vector<unsigned> Packer::grown(unsigned root, bool sums, const std::vector<
   for (unsigned added = 1; added < n; ++added) {
     inside[last] = true;
     for (unsigned k = 1; k < n; ++k) {
-      unsigned v = (last + k) % n;
-      if (inside[v] || edges[sums][last][v].empty())
+      unsigned v = last + k < n ? last + k : last + k - n;
+      if (inside[v])
         continue;
       double cost = depthPrice * (depth[last] + 1) + costOf(sums, last, v, prices);
       if (cost < least[v]) {
@@ -270,7 +310,8 @@ std::vector<unsigned> Packer::grown(unsigned root, bool sums, const std::vector<
     }
     unsigned best = n;
     for (unsigned k = 1; k < n; ++k)
-      if (unsigned v = (root + k) % n; !inside[v] && (best == n || least[v] < least[best]))
+      if (unsigned v = root + k < n ? root + k : root + k - n;
+          !inside[v] && (best == n || least[v] < least[best]))
         best = v;
     if (least[best] >= unreachable)
       return parent;
@@ -370,6 +411,20 @@ std::vector<unsigned> Packer::rootsOf(unsigned shares) const {
   for (unsigned root = 0; root < n; ++root)
     roots.insert(roots.end(), counts[root], root);
   return roots;
+}
+
+/// What the busiest resource has at least, whatever the trees of these roots: each member but the
+/// root has one edge.
+double Packer::leastLoad(const std::vector<unsigned> &roots) const {
+  std::vector<double> load(rows, 0);
+  std::vector<unsigned> times(n, 0);
+  for (unsigned root : roots)
+    ++times[root];
+  for (bool sums : ways)
+    for (unsigned v = 0; v < n; ++v)
+      for (const Use &use : always[sums][v])
+        load[use.row] += use.perByte * double(roots.size() - times[v]);
+  return *std::max_element(load.begin(), load.end());
 }
 
 double Packer::busiest(const Shares &of) const {
@@ -502,10 +557,15 @@ std::optional<TreePacking> Packer::run() {
     return std::nullopt;
   Shares best;
   unsigned bestShares = 1;
+  double looks = 0;
   for (unsigned shares = 1; shares <= (isFree() ? mostFreeShares : mostShares); ++shares) {
-    double goal = shares / rate * (1 + shareTolerance);
+    double least = leastLoad(rootsOf(shares));
+    if (least / shares >= best.load / bestShares * (1 - tolerance))
+      continue; // no better, whatever the trees
+    double goal = std::max(shares / rate * (1 + shareTolerance), least * (1 + 1e-9));
     Shares found = rounded(shares);
-    if (found.load > goal || shares * n <= mostFreeShares)
+    looks += double(passes) * double(ways.size()) * double(found.roots.size()) * double(n) * n;
+    if ((found.load > goal || shares * n <= mostFreeShares) && (looks <= mostLooks || shares == 1))
       if (Shares other = regrown(shares, goal); other.load <= std::max(goal, found.load))
         found = std::move(other);
     if (found.load / shares < best.load / bestShares * (1 - tolerance)) {

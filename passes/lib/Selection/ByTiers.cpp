@@ -19,12 +19,22 @@ std::optional<std::string> mlir::ncclx::whyNotByTiers(CollectiveOpInterface op,
   return grid->axesByTier(op, tiers, found);
 }
 
+bool mlir::ncclx::isFlat(const SelectionTarget &target) {
+  if (!target.trees)
+    return false;
+  // Of a single tier the rate is known only where that is so.
+  const std::vector<topology::Tier> &tiers = target.trees->tiers().list;
+  return tiers.size() == 1 && tiers.front().bytesPerSecond > 0;
+}
+
 bool mlir::ncclx::isTimedByOne(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                                const SelectionTarget &target) {
   if (!algorithm || target.topology->rankNode(0).kind != topology::NodeKind::gpu)
     return false;
   if (*algorithm == Algorithm::Hierarchical)
     return true;
+  if (isFlat(target))
+    return *algorithm != Algorithm::Trees && *algorithm != Algorithm::Routed;
   return (*algorithm == Algorithm::Direct || *algorithm == Algorithm::Eager) &&
          lookupGrid(op).getNumRanks() > mostOneByOne && !whyNot(op, Algorithm::Hierarchical, 1) &&
          !whyNotByTiers(op, target);

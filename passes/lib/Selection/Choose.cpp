@@ -1,4 +1,5 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
+#include "AtLeast.h"
 #include "ByTiers.h"
 
 #include "ncclx/Conversion/Passes.h"
@@ -6,6 +7,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <limits>
 #include <set>
 
 using namespace mlir;
@@ -75,15 +77,8 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
 /// Bytes from which ranks that are to be compared are told one by one what to do.
 static constexpr int64_t leastTold = 1 << 20;
 
-/// Is next to nothing to be won over `algorithm`, which has been timed?
-static bool isAtBound(const Choice &choice, Algorithm algorithm) {
-  const Candidate &candidate = choice.candidates[unsigned(algorithm)];
-  return candidate.seconds && choice.bound && !choice.bound->unreachable &&
-         *candidate.seconds <= 1.02 * choice.bound->seconds.toDouble();
-}
-
 /// Why `algorithm`, which can carry `op`, is not tried on `target`; `byTiers`: why there are none.
-static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
+static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, size_t axes,
                                const SelectionTarget &target,
                                const std::optional<std::string> &byTiers) {
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -107,7 +102,7 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm,
     return whyNoSwitch(op, target.loadStore ? target.trees : nullptr);
   case Algorithm::Ring:
   case Algorithm::Bruck:
-    if (!byTiers && ranks > mostOneByOne)
+    if ((!byTiers || axes > 1) && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
     return "";
   default:
@@ -131,78 +126,192 @@ static bool isRepeated(CollectiveOpInterface op, Algorithm algorithm) {
   return !rounds || orderOf(algorithm) != ReductionOrder::Any;
 }
 
-FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
-                                      const SelectionTarget &target, std::optional<int64_t> bytes) {
+namespace {
+
+/// Times candidates one after the other, and keeps the best.
+class Chooser {
+public:
+  Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
+          std::optional<int64_t> bytes);
+  FailureOr<Choice> run(bool alternatives);
+
+private:
+  Candidate &candidate(Algorithm algorithm) { return choice.candidates[unsigned(algorithm)]; }
+  LogicalResult time(Candidate &candidate,
+                     double horizon = std::numeric_limits<double>::infinity());
+  LogicalResult byTime(bool alternatives);
+  std::string whyNotWorthIt(const Candidate &candidate);
+  void keepIfBetter(const Candidate &candidate);
+  /// Would `candidate`, however fast, not be taken for its bits alone?
+  bool isAsGood(Algorithm algorithm) const {
+    return !target.repeatable || repeated || !isRepeated(op, algorithm);
+  }
+
+  CollectiveOpInterface op;
+  size_t axes;
+  const SelectionTarget &target;
+  std::optional<int64_t> bytes;
+  std::optional<std::string> byTiers; ///< why not
+  AtLeast least;
   Choice choice;
-  choice.bytes = bytes.value_or(op.getPayloadBytes());
-  choice.bound = boundOf(op, choice.bytes, target);
   std::optional<Algorithm> fastest;
   double best = 0;
   bool repeated = false; ///< is the fastest so
+};
+
+Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
+                 std::optional<int64_t> bytes)
+    : op(op), axes(axes), target(target), bytes(bytes),
+      byTiers(whyNot(op, Algorithm::Hierarchical, axes)),
+      least(op, target, bytes.value_or(op.getPayloadBytes())) {
+  choice.bytes = bytes.value_or(op.getPayloadBytes());
+  choice.bound = boundOf(op, choice.bytes, target);
   if (target.inNetwork || target.rules || op.getAlgorithm() == Algorithm::Switch)
     choice.inNetwork = boundOf(op, choice.bytes, target, /*inNetwork=*/true);
-  std::optional<std::string> byTiers = whyNot(op, Algorithm::Hierarchical, axes);
   if (!byTiers)
     byTiers = whyNotByTiers(op, target);
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
-    Candidate candidate{*symbolizeAlgorithm(number), std::nullopt, ""};
-    if (std::optional<std::string> why = whyNot(op, candidate.algorithm, axes)) {
-      candidate.refused = *why;
-    } else if (candidate.algorithm == Algorithm::Routed && !op.getAlgorithm() && !target.rules &&
-               isAtBound(choice, Algorithm::Direct)) {
-      candidate.refused = "direct is within 2 % of the bound";
-    } else if (isPacked(candidate.algorithm) && target.repeatable && fastest &&
-               !op.getAlgorithm() && !target.rules &&
-               (choice.bytes < leastTold || isAtBound(choice, Algorithm::Direct))) {
-      candidate.refused = "what all ranks do alike carries it";
-    } else {
-      candidate.refused = whyNotTried(op, candidate.algorithm, target, byTiers);
-    }
-    if (candidate.refused.empty()) {
-      FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes);
-      if (failed(time))
-        return failure();
-      if (!time->cannot.empty()) {
-        candidate.refused = time->cannot;
-      } else {
-        candidate.seconds = time->seconds;
-        bool better = !fastest || time->seconds < best;
-        if (fastest && target.repeatable && isRepeated(op, candidate.algorithm) != repeated)
-          better = !repeated;
-        if (candidate.algorithm == Algorithm::Switch && !target.inNetwork)
-          better = false; // a rule, or the op itself, must ask for it
-        if (better) {
-          fastest = candidate.algorithm;
-          best = time->seconds;
-          repeated = isRepeated(op, candidate.algorithm);
-        }
-      }
-    }
-    choice.candidates.push_back(std::move(candidate));
+    Algorithm algorithm = *symbolizeAlgorithm(number);
+    choice.candidates.push_back(
+        {algorithm, std::nullopt, 0, whyNot(op, algorithm, axes).value_or("")});
   }
+}
+
+/// Of a candidate that is not refused: its time, or why it has none.
+LogicalResult Chooser::time(Candidate &candidate, double horizon) {
+  if (candidate.seconds || !candidate.refused.empty())
+    return success();
+  candidate.refused = whyNotTried(op, candidate.algorithm, axes, target, byTiers);
+  if (!candidate.refused.empty())
+    return success();
+  FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes, horizon);
+  if (failed(time))
+    return failure();
+  candidate.refused = time->cannot;
+  candidate.scratch = time->scratch;
+  if (time->cannot.empty())
+    candidate.seconds = time->seconds;
+  return success();
+}
+
+void Chooser::keepIfBetter(const Candidate &candidate) {
+  // What a switch does a rule, or the op itself, must ask for, or the target.
+  if (!candidate.seconds || (candidate.algorithm == Algorithm::Switch && !target.inNetwork))
+    return;
+  bool is = isRepeated(op, candidate.algorithm);
+  bool better = !fastest || *candidate.seconds < best ||
+                (*candidate.seconds == best && candidate.algorithm < *fastest);
+  if (fastest && target.repeatable && is != repeated)
+    better = is;
+  if (!better)
+    return;
+  fastest = candidate.algorithm;
+  best = *candidate.seconds;
+  repeated = is;
+}
+
+/// Why a candidate that could carry `op` cannot be chosen, or nothing.
+std::string Chooser::whyNotWorthIt(const Candidate &candidate) {
+  if (!fastest || !isAsGood(candidate.algorithm))
+    return "";
+  StringRef name = stringifyAlgorithm(*fastest);
+  if (isPacked(candidate.algorithm)) {
+    bool atBound = choice.bound && !choice.bound->unreachable &&
+                   best <= 1.02 * choice.bound->seconds.toDouble();
+    if (atBound)
+      return llvm::formatv("{0} is within 2 % of the bound", name);
+    return target.repeatable && choice.bytes < leastTold ? "what all ranks do alike carries it"
+                                                         : "";
+  }
+  double seconds = least.seconds(candidate.algorithm);
+  if (seconds < best)
+    return "";
+  return llvm::formatv("it takes at least {0:F2} us, {1} {2:F2} us", seconds * 1e6, name,
+                       best * 1e6);
+}
+
+/// What is alike on all ranks comes first, and of it what has the least to move.
+LogicalResult Chooser::byTime(bool alternatives) {
+  SmallVector<std::pair<double, Algorithm>> order;
+  for (const Candidate &candidate : choice.candidates) {
+    Algorithm algorithm = candidate.algorithm;
+    double first = algorithm == Algorithm::Hierarchical ? -1
+                   : isPacked(algorithm)                ? std::numeric_limits<double>::infinity()
+                   : candidate.refused.empty() && !alternatives ? least.seconds(algorithm)
+                                                                : 0;
+    order.push_back({first, algorithm});
+  }
+  llvm::sort(order);
+  for (auto [first, algorithm] : order) {
+    Candidate &mine = candidate(algorithm);
+    if (!mine.refused.empty())
+      continue;
+    double horizon = std::numeric_limits<double>::infinity();
+    if (std::string why = whyNotWorthIt(mine);
+        !why.empty() && (!alternatives || algorithm == Algorithm::Routed)) {
+      mine.refused = why;
+      continue;
+    }
+    if (!alternatives && fastest && isAsGood(algorithm))
+      horizon = best;
+    if (failed(time(mine, horizon)))
+      return failure();
+    keepIfBetter(mine);
+  }
+  return success();
+}
+
+FailureOr<Choice> Chooser::run(bool alternatives) {
+  auto timeAll = [&] {
+    for (Candidate &other : choice.candidates) {
+      if (!alternatives && !other.seconds && other.refused.empty())
+        other.refused = "another is asked for";
+      if (failed(time(other)))
+        return failure();
+    }
+    return success();
+  };
   if (std::optional<Algorithm> asked = op.getAlgorithm()) {
-    const Candidate &candidate = choice.candidates[unsigned(*asked)];
-    if (!candidate.seconds)
+    Candidate &named = candidate(*asked);
+    if (failed(time(named)))
+      return failure();
+    if (!named.seconds)
       return op->emitOpError("asks for ")
-             << stringifyAlgorithm(*asked) << ", but " << candidate.refused;
+             << stringifyAlgorithm(*asked) << ", but " << named.refused;
     choice.algorithm = asked;
     choice.reason = "the op names it";
-    return choice;
-  }
-  if (target.rules)
+  } else if (target.rules) {
     for (const Rule *rule : target.rules->matches(op->getName().stripDialect(), choice.bytes,
                                                   getGroupSize(op), hostsOf(op, target))) {
-      const Candidate &candidate = choice.candidates[unsigned(rule->algorithm)];
-      if (candidate.seconds) {
+      Candidate &named = candidate(rule->algorithm);
+      if (failed(time(named)))
+        return failure();
+      if (named.seconds) {
         choice.algorithm = rule->algorithm;
         choice.reason = "rule " + target.rules->place(*rule);
-        return choice;
+        break;
       }
-      choice.overruled.push_back(
-          llvm::formatv("rule {0} asks for {1}, refused: {2}", target.rules->place(*rule),
-                        stringifyAlgorithm(rule->algorithm), candidate.refused));
+      choice.overruled.push_back(llvm::formatv("rule {0} asks for {1}, refused: {2}",
+                                               target.rules->place(*rule),
+                                               stringifyAlgorithm(rule->algorithm), named.refused));
     }
+  }
+  if (choice.algorithm) {
+    if (failed(timeAll()))
+      return failure();
+    return std::move(choice);
+  }
+  if (failed(byTime(alternatives)))
+    return failure();
   choice.algorithm = fastest;
   choice.reason = "fastest by prediction";
-  return choice;
+  return std::move(choice);
+}
+
+} // namespace
+
+FailureOr<Choice> mlir::ncclx::choose(CollectiveOpInterface op, size_t axes,
+                                      const SelectionTarget &target, std::optional<int64_t> bytes,
+                                      bool alternatives) {
+  return Chooser(op, axes, target, bytes).run(alternatives);
 }

@@ -73,9 +73,13 @@ static std::string numbersOf(const Choice &choice) {
 /// another names, or has been given, an algorithm that needs its axes whole.
 static std::optional<ProgramGrid> cutGrid(FunctionOpInterface function, ProgramGrid grid,
                                           const SelectionTarget &target) {
+  ProgramGrid whole = grid;
   grid.cutBy(target.trees->tiers());
   WalkResult walked = function->walk([&](CollectiveOpInterface op) {
-    bool keeps = !op.getAlgorithm() || !whyNot(op, *op.getAlgorithm(), grid.axesOf(op).size());
+    size_t axes = grid.axesOf(op).size();
+    bool keeps =
+        !op.getAlgorithm() || (!whyNot(op, *op.getAlgorithm(), axes) &&
+                               (!goesRound(*op.getAlgorithm()) || axes == whole.axesOf(op).size()));
     return keeps ? WalkResult::advance() : WalkResult::interrupt();
   });
   if (walked.wasInterrupted())
@@ -97,6 +101,7 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
     return failure();
   llvm::StringMap<Choice> known;
   llvm::DenseMap<Operation *, ProgramGrid> grids;
+  llvm::DenseMap<Operation *, int64_t> scratch; ///< bytes on a rank that have been given away
   WalkResult walked = module.walk([&](CollectiveOpInterface op) {
     auto function = op->getParentOfType<FunctionOpInterface>();
     if (!grids.contains(function)) {
@@ -118,8 +123,11 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       setOrder(op);
       return WalkResult::advance();
     }
-    auto chooseOn = [&](const SelectionTarget &machine) -> const Choice * {
-      std::string key = timingKey(op) + std::to_string(axes) + (machine.trees ? "" : " no tiers");
+    auto chooseOn = [&](SelectionTarget machine) -> const Choice * {
+      if (target.scratchLimit >= 0) // what those before have left
+        machine.scratchLimit = std::max<int64_t>(0, target.scratchLimit - scratch[function]);
+      std::string key = timingKey(op) + std::to_string(axes) + (machine.trees ? "" : " no tiers") +
+                        std::to_string(machine.scratchLimit);
       auto it = known.find(key);
       if (it == known.end()) {
         FailureOr<Choice> found = choose(op, axes, machine);
@@ -148,6 +156,7 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       return WalkResult::interrupt();
     }
     op.setAlgorithm(*choice.algorithm);
+    scratch[function] += choice.chosen().scratch;
     setOrder(op);
     auto options = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("ncclx-choose-algorithm");
@@ -157,7 +166,8 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
     remark::passed(op.getLoc(), options("AlgorithmChosen"))
         << remark::add("{0} for {1}, {2}{3}", stringifyAlgorithm(*choice.algorithm),
                        op->getName().stripDialect(), choice.reason, numbers)
-        << remark::metric("Bytes", op.getPayloadBytes());
+        << remark::metric("Bytes", op.getPayloadBytes())
+        << remark::metric("ScratchBytes", choice.chosen().scratch);
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
@@ -176,6 +186,7 @@ struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
     // Their lowering packs them, too, and finds the topology in the module alone.
     if (!getOperation()->hasAttr(NCCLXDialect::getTopologyAttrName()))
       target->trees.reset();
+    target->scratchLimit = scratchLimit;
     if (failed(chooseAlgorithms(getOperation(), target->get())))
       signalPassFailure();
   }

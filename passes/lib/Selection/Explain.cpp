@@ -56,7 +56,7 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   FailureOr<size_t> axes = axesOf(op);
   if (failed(axes))
     return failure();
-  FailureOr<Choice> found = choose(op, *axes, target);
+  FailureOr<Choice> found = choose(op, *axes, target, std::nullopt, /*alternatives=*/true);
   if (failed(found))
     return failure();
   const Choice &choice = *found;
@@ -88,14 +88,15 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   for (const Candidate &candidate : choice.candidates)
     if (candidate.seconds && (best == 0 || *candidate.seconds < best))
       best = *candidate.seconds;
-  os << "  algorithm    predicted us   of bound    of best\n";
+  os << "  algorithm    predicted us   of bound    of best        scratch\n";
   for (const Candidate &candidate : choice.candidates) {
     std::string name = stringifyAlgorithm(candidate.algorithm).str();
     if (candidate.seconds)
-      os << llvm::format(
-          "  %-10s %14.2f %10s %10s\n", name.c_str(), *candidate.seconds * 1e6,
-          ratio(*candidate.seconds, secondsOf(choice.boundOf(candidate.algorithm))).c_str(),
-          ratio(*candidate.seconds, best).c_str());
+      os << llvm::format("  %-10s %14.2f %10s %10s %14s\n", name.c_str(), *candidate.seconds * 1e6,
+                         ratio(*candidate.seconds, secondsOf(choice.boundOf(candidate.algorithm)))
+                             .c_str(),
+                         ratio(*candidate.seconds, best).c_str(),
+                         sizeText(candidate.scratch).c_str());
     else
       os << llvm::format("  %-10s refused: %s\n", name.c_str(), candidate.refused.c_str());
   }
@@ -173,6 +174,7 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
     if (failed(target))
       return signalPassFailure();
     target->inNetwork = inNetwork;
+    target->scratchLimit = scratchLimit;
     OwningOpRef<ModuleOp> asked;
     ModuleOp module = getOperation();
     if (!collective.empty()) {
@@ -210,10 +212,10 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
     std::string words;
     if (is({"all_gather", "gather", "reduce_scatter", "scatter"}))
       words += " dim 0";
-    if (is({"reduce_scatter", "all_reduce", "reduce"}))
-      words += " sum accumulate f32 order any";
     if (is({"broadcast", "reduce", "gather", "scatter"}))
       words += " root [0]";
+    if (is({"reduce_scatter", "all_reduce", "reduce"}))
+      words += " sum accumulate f32 order any";
     if (kind == "all_to_all")
       words += " split 0 concat 0";
     if (kind == "permute")

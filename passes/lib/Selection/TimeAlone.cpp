@@ -12,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -93,19 +94,20 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
 }
 
 std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel,
-                                                  int64_t blocks, bool cutByTiers) {
+                                                  int64_t blocks, bool cutByTiers, bool onlyTimed) {
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
   options.oneKernel = oneKernel;
   options.blocks = blocks;
   options.cutByTiers = cutByTiers;
-  return createConvertNCCLXToCTran(options, target.trees);
+  options.scratchLimit = target.scratchLimit;
+  return createConvertNCCLXToCTran(options, target.trees, onlyTimed);
 }
 
 FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
                                             std::optional<Algorithm> algorithm,
                                             const SelectionTarget &target,
-                                            std::optional<int64_t> bytes) {
+                                            std::optional<int64_t> bytes, double horizon) {
   if (failed(requireKnownSizes(op)))
     return failure();
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -116,15 +118,32 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   bool byOne = isTimedByOne(op, algorithm, target);
   OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes);
   PassManager pm(op->getContext());
-  pm.addPass(createLowering(target, /*oneKernel=*/false, /*blocks=*/0, byOne));
+  pm.addPass(createLowering(target, /*oneKernel=*/false, /*blocks=*/0, byOne && !isFlat(target),
+                            /*onlyTimed=*/true));
   if (failed(pm.run(*module)))
     return failure();
   auto program = module->lookupSymbol<ctran::ProgramOp>(aloneName);
   FailureOr<std::unique_ptr<ctran::machine::Schedule>> schedule = ctran::readSchedule(program);
   if (failed(schedule))
     return failure();
+  AloneTime alone;
+  for (const ctran::machine::Window &window : (*schedule)->windows) {
+    int64_t bytes = 0;
+    for (const ctran::machine::Space &space : window.spaces)
+      bytes = std::max(bytes, space.storageBytes() * window.generations);
+    if (window.role == ctran::machine::Window::Role::Scratch)
+      alone.scratch += bytes;
+  }
+  if (target.scratchLimit >= 0 && alone.scratch > target.scratchLimit) {
+    alone.cannot =
+        llvm::formatv("it takes {0} bytes of scratch memory on a rank, more than the {1} "
+                      "allowed",
+                      alone.scratch, target.scratchLimit);
+    return alone;
+  }
   ctran::machine::TimeOptions timeOptions;
   timeOptions.keepOps = false;
+  timeOptions.horizon = horizon;
   ctran::machine::TimeResult time;
   if (byOne && ctran::isSymmetric(program))
     time = ctran::machine::simulate(**schedule, TierCost(target.trees->tiers()), timeOptions);
@@ -132,8 +151,11 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
     time = ctran::machine::simulate(**schedule, TopologyCost(*target.topology, target.rate),
                                     timeOptions);
   if (time.apart)
-    return AloneTime{0, time.message};
-  if (!time.ok)
+    alone.cannot = time.message;
+  else if (time.late)
+    alone.cannot = llvm::formatv("it takes more than {0:F2} us", horizon * 1e6);
+  else if (!time.ok)
     return op->emitOpError("cannot be timed: ") << time.message;
-  return AloneTime{time.makespan, ""};
+  alone.seconds = time.makespan;
+  return alone;
 }

@@ -56,7 +56,7 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaInit(const ncclxrtCudaConfig_t *config
 /** Frees everything made with the communicator. The caller's streams must have left its work; the
  *  other ranks must have left this one's memory (a barrier of the caller). Collective where ranks
  *  are processes, since nobody frees what another still maps; after a failure it waits for nobody.
- *  NULL is a no-op. */
+ *  With a plan or a graph left it is refused. NULL is a no-op. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm);
 
 /** Makes `bytes` of device memory of every rank reachable from every other. Collective. With

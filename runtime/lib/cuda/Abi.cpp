@@ -72,6 +72,10 @@ ncclxrtResult_t ncclxrtCudaInit(const ncclxrtCudaConfig_t *config, ncclxrtCudaCo
 }
 
 ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm) {
+  if (comm && comm->users)
+    return comm->refuse(error(ncclxrtInvalidUsage,
+                              "rank {} has {} plans and graphs to destroy before its communicator",
+                              comm->rank(), comm->users));
   delete comm;
   return ncclxrtSuccess;
 }
@@ -159,8 +163,10 @@ ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
     s = comm->call(cuda.instantiate(&exec, captured, 0), "cuGraphInstantiate");
   if (captured)
     cuda.destroyGraph(captured);
-  if (s.ok())
+  if (s.ok()) {
     *graph = new ncclxrtCudaGraph{*comm, exec};
+    ++comm->users;
+  }
   return comm->remember(s);
 }
 
@@ -180,8 +186,11 @@ ncclxrtResult_t ncclxrtCudaGraphLaunch(ncclxrtCudaGraph_t graph, void *on) {
 }
 
 ncclxrtResult_t ncclxrtCudaGraphDestroy(ncclxrtCudaGraph_t graph) {
-  if (graph && graph->comm.enter().ok())
-    graph->comm.cuda().destroyGraphExec(graph->exec);
+  if (graph) {
+    if (graph->comm.enter().ok())
+      graph->comm.cuda().destroyGraphExec(graph->exec);
+    --graph->comm.users;
+  }
   delete graph;
   return ncclxrtSuccess;
 }

@@ -72,6 +72,8 @@ public:
   Status call(int result, const char *what) const;
   Status exchange(const void *mine, size_t bytes, void *all, const char *what);
 
+  int users = 0; ///< plans and graphs of the C interface, which refer to this
+
 private:
   ncclxrtCudaConfig_t config;
   const Driver *driver = nullptr;

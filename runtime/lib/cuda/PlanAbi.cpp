@@ -13,8 +13,10 @@ struct ncclxrtCudaPlan {
 
 static ncclxrtResult_t handle(cuda::Comm &comm, const Status &status,
                               std::unique_ptr<cuda::Runnable> made, ncclxrtCudaPlan_t *plan) {
-  if (status.ok())
+  if (status.ok()) {
     *plan = new ncclxrtCudaPlan{comm, std::move(made), {}};
+    ++comm.users;
+  }
   return comm.remember(status);
 }
 
@@ -137,6 +139,8 @@ ncclxrtResult_t ncclxrtCudaPlanTrace(ncclxrtCudaPlan_t plan, int32_t captured,
 }
 
 ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan) {
+  if (plan)
+    --plan->comm.users;
   delete plan;
   return ncclxrtSuccess;
 }

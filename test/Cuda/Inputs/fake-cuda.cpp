@@ -9,6 +9,9 @@
 //   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
 //   FAKE_CUDA_KILL=GPU:NAME:N  the N-th call of this function for this GPU kills the process
 //   FAKE_CUDA_IPC=1       memory can be shared with other processes (else cuIpcGetMemHandle fails)
+//   FAKE_CUDA_EDGE=1      memory ends where none can be read or written
+//   FAKE_CUDA_QUEUES=1    a GPU's streams share CUDA_DEVICE_MAX_CONNECTIONS queues (default 8), in
+//                         which what one waits for holds up the others
 //   FAKE_CUDA_DELAY=US    each thing that a stream does starts late, by up to so much at random
 //   FAKE_CUDA_STAMP=1     kernels of a plan do nothing but note their timeline, where they have one
 //   FAKE_CUDA_LOG=FILE    one line a call that enqueues or compiles, appended
@@ -84,6 +87,7 @@ struct Allocation {
   size_t bytes;
   int device;
   int file = -1; ///< of memory that other processes can map, which goes when no process has it
+  void *edge = nullptr; ///< of memory that ends at one: what has been mapped
 };
 size_t wholePages(size_t bytes) { return (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096; }
 std::map<Address, size_t> opened; ///< of other processes
@@ -120,9 +124,31 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   std::vector<CUgraph_st::Node> nodes;
 };
+/// What streams of one GPU share: things are done in the order in which they were given.
+struct Queue {
+  std::mutex lock;
+  std::deque<uint64_t> tickets;
+  uint64_t given = 0;
+
+  uint64_t enter() {
+    std::lock_guard<std::mutex> hold(lock);
+    tickets.push_back(++given);
+    return given;
+  }
+  bool isFirst(uint64_t ticket) {
+    std::lock_guard<std::mutex> hold(lock);
+    return tickets.front() == ticket;
+  }
+  void leave() {
+    std::lock_guard<std::mutex> hold(lock);
+    tickets.pop_front();
+  }
+};
 struct CUctx_st {
   int device;
   bool peers[16];
+  std::vector<std::unique_ptr<Queue>> queues; ///< under the driver's lock
+  size_t streams = 0;                         ///< so many have been made
 };
 struct CUstream_st {
   std::mutex lock;
@@ -130,6 +156,7 @@ struct CUstream_st {
   std::deque<std::function<bool()>> work; ///< false: not yet
   bool busy = false, leaving = false;
   CUctx_st *context = nullptr;
+  Queue *queue = nullptr;              ///< that it shares
   std::shared_ptr<CUgraph_st> capture; ///< with `tail`, of the thread that captures
   std::vector<size_t> tail;            ///< what the stream's next captured thing comes after
   std::thread thread{[this] { serve(); }};
@@ -162,6 +189,13 @@ struct CUstream_st {
     }
     std::lock_guard<std::recursive_mutex> driver(driverLock);
     std::lock_guard<std::mutex> hold(lock);
+    if (queue)
+      next = [queue = queue, ticket = queue->enter(), act = std::move(next)] {
+        bool done = queue->isFirst(ticket) && act();
+        if (done)
+          queue->leave();
+        return done;
+      };
     work.push_back(std::move(next));
     changed.notify_all();
   }
@@ -345,8 +379,14 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   if (!current)
     return invalidValue;
   int file = -1;
-  void *memory = nullptr;
-  if (*setting("FAKE_CUDA_IPC")) {
+  void *memory = nullptr, *edge = nullptr;
+  if (*setting("FAKE_CUDA_EDGE")) {
+    size_t pages = wholePages(bytes);
+    edge = mmap(nullptr, pages + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (edge == MAP_FAILED || mprotect(static_cast<char *>(edge) + pages, 4096, PROT_NONE) < 0)
+      return outOfMemory;
+    memory = static_cast<char *>(edge) + pages - bytes;
+  } else if (*setting("FAKE_CUDA_IPC")) {
     file = memfd_create("fake-cuda", MFD_CLOEXEC);
     memory = file < 0 || ftruncate(file, off_t(wholePages(bytes))) < 0
                  ? MAP_FAILED
@@ -360,7 +400,7 @@ int cuMemAlloc_v2(Address *at, size_t bytes) {
   std::memset(memory, 0xcd, bytes);
   *at = reinterpret_cast<Address>(memory);
   std::lock_guard<std::mutex> hold(everything);
-  allocations[*at] = {bytes, current->device, file};
+  allocations[*at] = {bytes, current->device, file, edge};
   return success;
 }
 int cuMemFree_v2(Address at) {
@@ -371,7 +411,9 @@ int cuMemFree_v2(Address at) {
   auto it = allocations.find(at);
   if (it == allocations.end())
     return invalidValue;
-  if (it->second.file < 0) {
+  if (it->second.edge) {
+    munmap(it->second.edge, wholePages(it->second.bytes) + 4096);
+  } else if (it->second.file < 0) {
     std::free(reinterpret_cast<void *>(at));
   } else {
     munmap(reinterpret_cast<void *>(at), wholePages(it->second.bytes));
@@ -491,6 +533,13 @@ int cuStreamCreate(Stream *stream, unsigned) {
   std::lock_guard<std::recursive_mutex> driver(driverLock);
   streams.push_back(*stream = new CUstream_st);
   (*stream)->context = current;
+  if (*setting("FAKE_CUDA_QUEUES")) {
+    const char *wanted = setting("CUDA_DEVICE_MAX_CONNECTIONS");
+    size_t place = current->streams++ % size_t(*wanted ? std::atoi(wanted) : 8);
+    while (current->queues.size() <= place)
+      current->queues.push_back(std::make_unique<Queue>());
+    (*stream)->queue = current->queues[place].get();
+  }
   return success;
 }
 int cuStreamDestroy_v2(Stream stream) {

@@ -2,6 +2,7 @@
 
 layouts   all ways in which the factors and the result may lie in memory, odd sizes, every type
 empty     sizes of 0: what is left is copied or filled
+odd       sizes about those of a tile, of every type
 shapes    sizes of 1 and more, batches, parts of larger buffers, merged dimensions
 refused   almost products
 scales    constants, accumulation, rounding of the result, 8-bit floats with scales in memory
@@ -110,6 +111,12 @@ def empty():
     sizes((0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0))
 
 
+def odd():
+    for dtype, out in [("bf16", "f32"), ("f16", "f32"), ("f32", "f32")]:
+        for m, n, k in ((127, 129, 7), (1, 127, 129), (129, 1, 127), (7, 7, 257)):
+            matmul(m, n, k, dtype, out)
+
+
 def shapes():
     sizes((1, 4, 5), (4, 1, 5), (4, 5, 1), (1, 1, 7), (1, 1, 1))
     # Named ops.
@@ -207,7 +214,7 @@ def refused():
          + elementwise("%p", f32, f32, ["%v = arith.addf %x, %x : f32"], "%v"))
 
 
-{"layouts": layouts, "shapes": shapes, "scales": scales, "empty": empty, "refused": refused}[sys.argv[1]]()
+{"layouts": layouts, "odd": odd, "shapes": shapes, "scales": scales, "empty": empty, "refused": refused}[sys.argv[1]]()
 print('ncclx.grid @g ["tp" = 2]')
 print("\n".join(text))
 formal = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))

@@ -311,6 +311,12 @@ void expectGrid(const Grid &grid, const std::vector<Axes> &groups, const std::st
 }
 TEST(Equivalence, TwoAxesSwapped) { expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "direct"); }
 TEST(Equivalence, TwoAxesEager) { expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}, {"y"}}, "eager"); }
+// Round all members: along one axis of the program where none of these is named apart, else by
+// numbers.
+TEST(Equivalence, TwoAxesRound) {
+  expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "ring");
+  expectGrid({{"x", 3}, {"y", 2}}, {{"x", "y"}}, "bruck");
+}
 TEST(SlowEquivalence, TwoAxes) {
   expectGrid({{"x", 3}, {"y", 2}}, {{"x"}, {"x", "y"}}, "direct");
   expectGrid({{"x", 2}, {"y", 3}}, {{"x"}, {"y"}}, "ring");
@@ -321,6 +327,8 @@ TEST(SlowEquivalence, ThreeAxes) {
   expectGrid({{"x", 2}, {"y", 1}, {"z", 2}}, {{"x", "y"}}, "");
   expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"z", "y"}}, "binomial");
   expectGrid({{"x", 2}, {"y", 5}}, {{"y"}}, "bruck");
+  expectGrid({{"x", 2}, {"y", 3}, {"z", 2}}, {{"z", "x"}}, "bruck");
+  expectGrid({{"x", 2}, {"y", 1}, {"z", 4}}, {{"x", "y", "z"}, {"z", "x"}}, "ring");
 }
 
 Axes listed(std::vector<Shape> groups) {

@@ -68,8 +68,9 @@ topology::Topology machine(const std::string &text, int64_t ranks, int64_t hosts
   return processes(ranks, hosts);
 }
 
-/// How far a text is taken: to its choices, which the reference needs, to a proof, or to code.
-enum class Depth { chosen, proved, code };
+/// How far a text is taken: to its choices, which the reference needs, to a program, to its proof,
+/// or to code.
+enum class Depth { chosen, lowered, proved, code };
 
 /// A text on its way to code, with what the stages say.
 struct Compiled {
@@ -89,6 +90,7 @@ struct Compiled {
     registerDriverDialects(registry);
     context.appendDialectRegistry(registry);
     context.disableMultithreading();
+    context.printOpOnDiagnostic(false);
     auto stages = [&]() -> const char * {
       if (failed(compilation.parseText(text, "f")))
         return "parse";
@@ -98,6 +100,8 @@ struct Compiled {
         return nullptr;
       if (failed(compilation.lower()))
         return "lower";
+      if (depth == Depth::lowered)
+        return nullptr;
       compilation.prove();
       if (!compilation.proof()) {
         messages += compilation.proof().str() + "\n";
@@ -124,7 +128,7 @@ struct Compiled {
 void fill(const Options &options, int64_t run, int64_t rank, int64_t argument, ShapedType type,
           uint8_t *data) {
   auto memref = MemRefType::get(type.getShape(), type.getElementType());
-  fillInputs(options.seed + run, rank, argument, memref, data);
+  fillInputs(options.seed + run, rank, argument, memref, data, options.exact);
   auto element = dyn_cast<FloatType>(type.getElementType());
   if (!options.specials || !element)
     return;
@@ -494,4 +498,8 @@ std::string equivalence::inspect(const GraphText &graph, const std::string &tran
 
 std::string equivalence::refusal(const std::string &text, const std::string &transport) {
   return Compiled(text, 64, transport).failure;
+}
+
+std::string equivalence::lowered(const std::string &text, int64_t hosts, int64_t ranks) {
+  return Compiled(text, ranks, "shm", Depth::lowered, hosts).failure;
 }

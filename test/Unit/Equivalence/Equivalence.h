@@ -19,6 +19,7 @@ struct Options {
   std::string pipeline = "";
   bool interpretOnly = false; ///< no schedule is made: the interpreter runs both graphs
   bool specials = false;      ///< NaN, infinities and -0 among the inputs
+  bool exact = false;         ///< whole numbers whose sums no order changes
   int64_t hosts = 1;          ///< that the ranks are on, as many on each
   bool cpp = false;           ///< run the C++ carrier instead of the one in this process
 };
@@ -48,6 +49,9 @@ std::string inspect(const GraphText &graph, const std::string &transport,
 
 /// Why the graph is refused: the diagnostics of the stage that fails, empty if none does.
 std::string refusal(const std::string &text, const std::string &transport);
+
+/// The same up to the program, on `hosts` of as many ranks each.
+std::string lowered(const std::string &text, int64_t hosts, int64_t ranks);
 
 } // namespace equivalence
 #endif // NCCLX_TEST_UNIT_EQUIVALENCE_EQUIVALENCE_H

@@ -1,6 +1,6 @@
 //===- KnownCasesTest.cpp - Sizes and shapes that others got wrong --------===//
 //
-// Run for real and compared bit by bit. Which case is which is in test/KnownCases.md.
+// Run for real and compared bit by bit. Which case is which is in test/CASES.md.
 //
 //===----------------------------------------------------------------------===//
 #include "Equivalence.h"
@@ -25,7 +25,7 @@ Tensor behind(GraphText &g, int64_t begin, int64_t size, const std::string &elem
 
 TEST(KnownCases, AllGatherCountsAndOffsets) {
   GraphText g({{"x", 2}});
-  for (int64_t count : {1, 8192, 1'048'567}) {
+  for (int64_t count : {1, 8192, 1'048'567, 1'048'576}) {
     g.algorithm = count % 2 ? "ring" : "direct";
     g.result(g.allGather(g.argument({count}, "f32"), 0, 2 * count, {"x"}));
     g.result(g.allGather(behind(g, 64, count, "f32"), 0, 2 * count, {"x"})); // at byte 256

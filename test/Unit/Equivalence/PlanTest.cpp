@@ -1,7 +1,7 @@
 //===- PlanTest.cpp - Known cases that need a schedule, and no run --------===//
 //
 // What others' schedules got wrong, asked of the compiled and proved schedule itself. Which case is
-// which is in test/KnownCases.md.
+// which is in test/CASES.md.
 //
 //===----------------------------------------------------------------------===//
 #include "Equivalence.h"

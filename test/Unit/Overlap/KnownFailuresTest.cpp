@@ -1,5 +1,4 @@
-//===- KnownFailuresTest.cpp - What went wrong elsewhere, by row of test/Overlap/README.md
-//-----===//
+//===- KnownFailuresTest.cpp - What went wrong elsewhere, by row of test/CASES.md -===//
 #include "Strategies.h"
 
 #include <gtest/gtest.h>

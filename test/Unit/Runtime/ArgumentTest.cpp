@@ -339,6 +339,49 @@ TEST(Prepare, WhatCannotBeSharedIsAnError) {
   });
 }
 
+// A buffer belongs to one communicator. When that goes, another one of the process does not notice.
+TEST(Prepare, TwoCommunicatorsShareNoBuffer) {
+  ncclxrtComm_t comms[2] = {};
+  ncclxrtPlan_t plans[2] = {};
+  ncclxrtWindowDesc_t window = {};
+  window.name = "x";
+  window.bytes = 64;
+  window.generations = 1;
+  window.role = ncclxrtRoleInput;
+  ncclxrtPlanDesc_t desc = NCCLXRT_PLAN_DESC_INIT;
+  desc.windows = &window;
+  desc.num_windows = 1;
+  for (int i : {0, 1}) {
+    ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;
+    config.nranks = 1;
+    ASSERT_EQ(ncclxrtCommInit(&config, &comms[i]), ncclxrtSuccess) << ncclxrtGetLastError(nullptr);
+    if (i) {
+      ncclxrtSharing_t sharing = {0, plans[0], 0};
+      desc.sharing = &sharing;
+      desc.num_sharing = 1;
+      EXPECT_EQ(ncclxrtPlanPrepare(comms[i], &desc, &plans[i]), ncclxrtInvalidArgument);
+      EXPECT_NE(std::string(ncclxrtGetLastError(comms[i])).find("none of this communicator"),
+                std::string::npos)
+          << ncclxrtGetLastError(comms[i]);
+      desc.num_sharing = 0;
+    }
+    ASSERT_EQ(ncclxrtPlanPrepare(comms[i], &desc, &plans[i]), ncclxrtSuccess)
+        << ncclxrtGetLastError(comms[i]);
+  }
+  void *data[2];
+  size_t bytes;
+  for (int i : {0, 1})
+    ASSERT_EQ(ncclxrtPlanBuffer(plans[i], 0, 0, &data[i], &bytes), ncclxrtSuccess);
+  EXPECT_NE(data[0], data[1]);
+  memset(data[1], 7, bytes);
+  EXPECT_EQ(ncclxrtPlanDestroy(plans[0]), ncclxrtSuccess);
+  EXPECT_EQ(ncclxrtCommDestroy(comms[0]), ncclxrtSuccess);
+  EXPECT_EQ(ncclxrtPlanRun(plans[1], [](int64_t) { return 0; }), ncclxrtSuccess);
+  EXPECT_EQ(static_cast<uint8_t *>(data[1])[63], 7);
+  EXPECT_EQ(ncclxrtPlanDestroy(plans[1]), ncclxrtSuccess);
+  EXPECT_EQ(ncclxrtCommDestroy(comms[1]), ncclxrtSuccess);
+}
+
 TEST(Calls, RefuseNullsAndWrongTimes) {
   ncclxrtComm_t comm = nullptr;
   ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;

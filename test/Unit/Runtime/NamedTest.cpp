@@ -277,8 +277,7 @@ TEST(Named, MismatchedCountsAreAnErrorEverywhere) {
   }
 }
 
-// Destroying in any order, and two threads that share a communicator, never deadlock: they are
-// served, or told.
+// Destroying in any order never deadlocks: it is done, or refused.
 TEST(Named, DestroyOrderNeverDeadlocks) {
   for (const char *transport : transports) {
     Job job;

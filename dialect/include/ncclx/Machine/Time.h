@@ -92,6 +92,8 @@ struct TimeOptions {
   int64_t runs = 1;
   int64_t eventBudget = 4'000'000;
   bool keepOps = true; ///< fill TimeResult::ops
+  /// Give up where the schedule takes longer: TimeResult::late.
+  double horizon = std::numeric_limits<double>::infinity();
 };
 
 struct CollectiveTime {
@@ -108,6 +110,7 @@ struct TimeResult {
   bool ok = false;
   std::string message; ///< why not
   bool apart = false;  ///< because the machine lacks a way or a switch: no fault of the schedule
+  bool late = false;   ///< because it takes longer than TimeOptions::horizon
   int64_t processes = 0, events = 0;
   std::vector<TimedOp> ops; ///< by start time
   double makespan = 0;

@@ -58,9 +58,10 @@ topology::TreeFlow treeFlowOf(CollectiveOpInterface op);
 
 #define GEN_PASS_DECL
 #include "ncclx/Conversion/Passes.h.inc"
-/// The pass with trees packed by `trees`, which outlives it and may be null.
+/// The pass with trees packed by `trees`, which outlives it and may be null. With `measured` too
+/// much scratch memory is no error: the caller measures it.
 std::unique_ptr<Pass> createConvertNCCLXToCTran(const ConvertNCCLXToCTranOptions &options,
-                                                topology::TreePacker *trees);
+                                                topology::TreePacker *trees, bool measured = false);
 
 #define GEN_PASS_REGISTRATION
 #include "ncclx/Conversion/Passes.h.inc"

@@ -35,7 +35,9 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
     Option<"topologyFile", "topology", "std::string", "\"\"",
            "Topology file for `trees`, `routed`, `hierarchical` and `switch`; without it, the module's ncclx.topology">,
     Option<"cutByTiers", "cut-by-tiers", "bool", "false",
-           "Axes are cut where the topology's tiers begin (as they are where a collective is hierarchical)">
+           "Axes are cut where the topology's tiers begin (as they are where a collective is hierarchical)">,
+    Option<"scratchLimit", "scratch-limit", "int64_t", "-1",
+           "Bytes of scratch memory that collectives may take on a rank; -1: no limit">
   ];
   let dependentDialects = ["::mlir::ctran::CTranDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::arith::ArithDialect",

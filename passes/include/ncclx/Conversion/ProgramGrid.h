@@ -11,10 +11,14 @@
 
 namespace mlir::ncclx {
 
+/// Whether it goes round its members in steps: along one axis ranks are alike in it, along several
+/// they are not.
+bool goesRound(Algorithm algorithm);
+
 /// The grid of the program that a function becomes. It is the function's own where that names one
-/// grid and lists no groups; else the coarsest one in which axes span the groups of every
-/// collective whose groups share axes with those before it, listed groups after all others. Ranks
-/// keep their numbers.
+/// grid and lists no groups, and no ring or rounds go along several axes; else the coarsest one in
+/// which axes span the groups of every collective whose groups share axes with those before it,
+/// listed groups after all others. Ranks keep their numbers.
 class ProgramGrid {
 public:
   /// Fails, with an error at the collective, where collectives run on different numbers of ranks.

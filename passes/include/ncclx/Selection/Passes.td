@@ -26,7 +26,9 @@ def ChooseAlgorithm : Pass<"ncclx-choose-algorithm", "::mlir::ModuleOp"> {
     Option<"ruleFile", "rules", "std::string", "\"\"",
            "Rule file (CSV, the columns of NCCL's example tuner)">,
     Option<"inNetwork", "in-network", "bool", "false",
-           "Switches that can multicast and reduce may do so">
+           "Switches that can multicast and reduce may do so">,
+    Option<"scratchLimit", "scratch-limit", "int64_t", "-1",
+           "Bytes of scratch memory that collectives may take on a rank; -1: no limit">
   ];
 }
 
@@ -57,7 +59,9 @@ def Explain : Pass<"ncclx-explain", "::mlir::ModuleOp"> {
     Option<"bytes", "bytes", "int64_t", "1048576", "Its payload, rounded up to whole shards">,
     Option<"ranks", "ranks", "int64_t", "0", "Its ranks">,
     Option<"minBytes", "min-bytes", "int64_t", "0", "Print a table by size, from here">,
-    Option<"maxBytes", "max-bytes", "int64_t", "1073741824", "to here">
+    Option<"maxBytes", "max-bytes", "int64_t", "1073741824", "to here">,
+    Option<"scratchLimit", "scratch-limit", "int64_t", "-1",
+           "Bytes of scratch memory that collectives may take on a rank; -1: no limit">
   ];
   let dependentDialects = ["::mlir::ncclx::NCCLXDialect", "::mlir::func::FuncDialect"];
 }

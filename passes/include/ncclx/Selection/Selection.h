@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -30,17 +31,22 @@ struct SelectionTarget {
   /// May switches that can multicast and reduce do so, where nothing names an algorithm? As a
   /// bound's query asks (Topology/Bounds.h).
   bool inNetwork = false;
+  /// Bytes of scratch memory that collectives may take on a rank; -1: no limit.
+  int64_t scratchLimit = -1;
 };
 
 /// The pass that lowers a graph for `target`, as one kernel of a GPU, of so many blocks, where that
-/// is asked for. All that is timed, chosen, proved or run for a target is lowered by it.
+/// is asked for. All that is timed, chosen, proved or run for a target is lowered by it; what is
+/// only timed may take more scratch memory than the target allows.
 std::unique_ptr<Pass> createLowering(const SelectionTarget &target, bool oneKernel = false,
-                                     int64_t blocks = 0, bool cutByTiers = false);
+                                     int64_t blocks = 0, bool cutByTiers = false,
+                                     bool onlyTimed = false);
 
 /// What timeAlone finds.
 struct AloneTime {
   double seconds = 0;
-  std::string cannot; ///< why it does not run on the target; empty if it does
+  int64_t scratch = 0; ///< bytes on a rank
+  std::string cannot;  ///< why it does not run on the target; empty if it does
 };
 
 /// Seconds that `op`, carried by `algorithm` or by the schedule that it names, takes alone on
@@ -49,10 +55,11 @@ struct AloneTime {
 /// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
 /// static shapes; its algorithm attribute is not read. What is hierarchical, on GPUs, and direct
 /// exchanges of many ranks on a machine with tiers are timed by one rank for all, each as slow as
-/// the slowest.
+/// the slowest. Where it takes longer than `horizon`, that alone is said.
 FailureOr<AloneTime> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                                const SelectionTarget &target,
-                               std::optional<int64_t> bytes = std::nullopt);
+                               std::optional<int64_t> bytes = std::nullopt,
+                               double horizon = std::numeric_limits<double>::infinity());
 
 /// What decides the time of a collective on one target: equal keys, equal times.
 std::string timingKey(CollectiveOpInterface op);
@@ -61,7 +68,8 @@ std::string timingKey(CollectiveOpInterface op);
 struct Candidate {
   Algorithm algorithm;
   std::optional<double> seconds; ///< predicted
-  std::string refused;           ///< why it cannot carry the collective, where it has no time
+  int64_t scratch = 0;           ///< bytes on a rank, where it has a time
+  std::string refused;           ///< why it has no time: it cannot carry the collective, or loses
 };
 
 /// What carries a collective, why, and what else could.
@@ -84,10 +92,11 @@ struct Choice {
 
 /// Decides by the op's own attribute, else by the first rule that matches and can be followed, else
 /// by predicted time. `axes`: how many of its program span its groups (ProgramGrid). `bytes` as in
-/// timeAlone. Fails, with an error at the op, where a candidate
-/// cannot be timed, or the attribute asks for what cannot be.
+/// timeAlone. With `alternatives` all that can carry it are timed; else those that may be chosen.
+/// Fails, with an error at the op, where a candidate cannot be timed, or the attribute asks for what
+/// cannot be.
 FailureOr<Choice> choose(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
-                         std::optional<int64_t> bytes = std::nullopt);
+                         std::optional<int64_t> bytes = std::nullopt, bool alternatives = false);
 
 /// Gives every collective that names no algorithm the one that `choose` says, and every
 /// reduction whose order is `any` the order in which its algorithm reduces, so that the meaning of

@@ -1,5 +1,4 @@
-//===- AlgorithmTable.cpp - Which algorithm carries what
-//---------------------------------------===//
+//===- AlgorithmTable.cpp - Which algorithm carries what ----------------------===//
 #include "ncclx/CTran/Access.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Topology/TreePacking.h"
@@ -194,7 +193,6 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
   if (axes == 0)
     return whyNotListed(op, algorithm);
-  bool oneAxis = axes == 1;
   switch (algorithm) {
   case Algorithm::Direct:
     return std::nullopt;
@@ -203,14 +201,10 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
       return "a ring carries a shift and not listed pairs";
     if (rooted || flow.isCounted())
       return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
-    if (!oneAxis)
-      return llvm::formatv("a ring runs along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Bruck:
     if (flow.route != Route::All || flow.isCounted())
       return llvm::formatv("there are no rounds for {0}", op->getName().stripDialect()).str();
-    if (!oneAxis)
-      return llvm::formatv("its rounds run along one axis, not {0}", axes).str();
     return std::nullopt;
   case Algorithm::Eager:
     if (flow.route == Route::Listed || flow.isCounted())
@@ -224,7 +218,7 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   case Algorithm::Routed: {
     if (rooted || flow.sized || (flow.route == Route::All && !(flow.inCut && flow.outCut)))
       return llvm::formatv("there are no routes for {0}", op->getName().stripDialect()).str();
-    if (flow.counts && !oneAxis)
+    if (flow.counts && axes != 1)
       return llvm::formatv("counts are looked up along one axis, not {0}", axes).str();
     return whyNotAll(op, topology::maxRoutedMembers);
   }

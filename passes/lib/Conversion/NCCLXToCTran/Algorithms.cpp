@@ -270,3 +270,36 @@ Value Members::atRank(Value memory, Value rank) {
 
 Value Members::plus(Value member, Value by) { return s.rem(s.add(member, by), n); }
 Value Members::minus(Value member, Value by) { return s.rem(s.sub(s.add(member, n), by), n); }
+
+//===--- members round and round ------------------------------------------------------------===//
+
+Cycle::Cycle(ScheduleBuilder &s, ArrayRef<unsigned> axes) : s(s), axes(axes) {
+  for (unsigned axis : axes)
+    n *= s.size(axis);
+  if (axes.size() > 1)
+    numbers.emplace(s, axes);
+}
+
+Cycle::Member Cycle::member(Value by) {
+  if (!numbers)
+    return {{s.shift(s.own(axes.front()), by)}, Value()};
+  Value number = numbers->plus(numbers->own(), s.add(by, n));
+  return {numbers->point(number), numbers->rank(number)};
+}
+
+Value Cycle::at(Value memory, const Member &member) {
+  if (numbers)
+    return numbers->atRank(memory, member.rank);
+  Point point;
+  point[axes.front()] = member.place.front();
+  return s.at(memory, point);
+}
+
+Value Cycle::source(Value box, StringRef value, ValueRange after) {
+  return s.source(box, value, numbers ? numbers->point(numbers->own()) : ownPoint(s, axes), {},
+                  after, shared());
+}
+
+Value Cycle::sink(Value box, StringRef value, const Member &from, ValueRange after) {
+  return s.sink(box, value, from.place, {}, after, shared());
+}

@@ -34,8 +34,9 @@ struct CollectiveSpec {
   Value sizes; ///< where the flow is sized: the window of as many numbers as there are members
   MemRefType inType, outType;
   int64_t root = 0;  ///< the root's number in the group
-  int64_t shift = 0; ///< permute: data moves from x to x + shift along axes[0]
-  SmallVector<std::pair<int64_t, int64_t>> pairs; ///< permute: (source, target) instead of a shift
+  int64_t shift = 0; ///< permute: data moves from member x to x + shift
+  /// permute: (source, target), listed or, along several axes, what a shift comes to.
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
   /// Where a member may get nothing, or not all of its output: writes a kernel that fills it with
   /// zeros; gives its token. Null for a permute by a shift.
   std::function<Value(ScheduleBuilder &, ValueRange after)> zero;
@@ -81,7 +82,7 @@ InFlight emitDirect(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight emitInBlocks(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Eager: direct, into scratch memory that is free without asking.
 InFlight emitEager(ScheduleBuilder &s, const CollectiveSpec &c);
-/// Ring: steps along one axis, each to a neighbour alone.
+/// Ring: steps round the group, each to a neighbour alone.
 InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringPermute(ScheduleBuilder &s, const CollectiveSpec &c);
@@ -94,7 +95,7 @@ InFlight directCounts(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight emitListed(ScheduleBuilder &s, const CollectiveSpec &c);
 Value emitListedBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<SmallVector<int64_t>> groups,
                         ValueRange before);
-/// Bruck: ceil(log2 n) rounds along one axis, each over twice the distance of the one before.
+/// Bruck: ceil(log2 n) rounds, each over twice the distance of the one before.
 InFlight emitBruck(ScheduleBuilder &s, const CollectiveSpec &c);
 /// As a program does that a user wrote; `op` is where an error stands that says why it cannot.
 FailureOr<InFlight> emitWritten(ScheduleBuilder &s, const CollectiveSpec &c, Operation *op,
@@ -160,6 +161,35 @@ private:
   SmallVector<unsigned> axes;
   int64_t n;
   Value me;
+};
+
+/// The members one behind the other, round and round. Along one axis a member is a shifted
+/// coordinate, and ranks are alike; along several it is a number.
+class Cycle {
+public:
+  struct Member {
+    SmallVector<Value> place; ///< in views that are cut among the members
+    Value rank;               ///< null along one axis
+  };
+  Cycle(ScheduleBuilder &s, ArrayRef<unsigned> axes);
+  int64_t size() { return n; }
+  /// The member `by` further on, which is from -n to n.
+  Member member(Value by);
+  Member member(int64_t by) { return member(s.constant(by)); }
+  SmallVector<Value> place(Value by) { return member(by).place; }
+  /// A view of `memory` at a member.
+  Value at(Value memory, const Member &member);
+  /// Says or demands that a box holds what a member gave, as a whole.
+  Value source(Value box, StringRef value, ValueRange after);
+  Value sink(Value box, StringRef value, const Member &from, ValueRange after);
+
+private:
+  ScheduleBuilder &s;
+  SmallVector<unsigned> axes;
+  int64_t n = 1;
+  std::optional<Members> numbers;
+  /// Where members are numbers a value is named by numbers, the same ones on every rank.
+  ArrayRef<unsigned> shared() { return numbers ? ArrayRef<unsigned>(axes) : ArrayRef<unsigned>(); }
 };
 
 /// The views of input and output in which the collective's boxes have names.

@@ -1,8 +1,9 @@
-//===- Bruck.cpp - Rounds over distances 1, 2, 4, ... along one axis -------------------------===//
+//===- Bruck.cpp - Rounds over distances 1, 2, 4, ... ----------------------------------------===//
 //
 // For any number of members n: a round over distance d moves min(d, n - d) blocks, so that the last
-// one tops up. Blocks are numbered by how far behind this member their member stands; coordinates
-// are only shifted, so one representative stands for all ranks. Each round is one message.
+// one tops up. Blocks are numbered by how far behind this member their member stands; along one
+// axis coordinates are only shifted, so one representative stands for all ranks. Each round is one
+// message.
 //
 // all_gather: x has blocks [0, d) and gets [d, 2d) from x + d. reduce_scatter is that backwards:
 // partial sums of blocks [d, 2d) go from x to x + d, where they are blocks [0, d). all_reduce is
@@ -21,7 +22,7 @@ namespace {
 class Bruck {
 public:
   Bruck(ScheduleBuilder &s, const CollectiveSpec &c)
-      : s(s), c(c), v(makeViews(s, c)), axis(c.axes.front()), n(s.size(axis)),
+      : s(s), c(c), v(makeViews(s, c)), cycle(this->s, c.axes), n(cycle.size()),
         count(llvm::Log2_64_Ceil(n)), capacity(capacityOf(s, c)) {}
 
   InFlight allGather();
@@ -32,17 +33,12 @@ private:
   ScheduleBuilder &s;
   CollectiveSpec c;
   Views v;
-  unsigned axis;
+  Cycle cycle;
   int64_t n, count, capacity;
 
   Value zero() { return s.constant(0); }
-  Value ahead(Value by) { return s.shift(s.own(axis), by); }
-  Value behind(Value by) { return s.shift(s.own(axis), s.sub(zero(), by)); }
-  Point point(Value coordinate) {
-    Point p;
-    p[axis] = coordinate;
-    return p;
-  }
+  Cycle::Member ahead(Value by) { return cycle.member(by); }
+  Cycle::Member behind(Value by) { return cycle.member(s.sub(zero(), by)); }
   /// Blocks that a round over distance d moves.
   Value moved(Value d) { return s.min(d, s.sub(s.constant(n), d)); }
   /// Local copies of n blocks.
@@ -63,19 +59,20 @@ Value Bruck::gather(Value own, Value have, InFlight &flight) {
   Value data = s.slots(c.name + ".ag.data", rounds, 1);
   Value entry = s.program.getEntry();
   flight.others.push_back(s.doubling(n, entry, [&](Value d, Value round, Value) {
-    return s.ready(s.slot(s.at(ready, point(ahead(d))), round), entry, "ready");
+    return s.ready(s.slot(cycle.at(ready, ahead(d)), round), entry, "ready");
   }));
   Value first = s.copy(own, s.range(parts, zero()), Value(), have, s.controlLane(), "own");
   Value got = s.doubling(n, first, [&](Value d, Value round, Value before) {
     Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), before, "await ready");
-    Point to = point(behind(d));
-    Value put = s.put(s.interval(parts, zero(), moved(d)), s.interval(s.at(parts, to), d, moved(d)),
-                      s.slot(s.at(data, to), round), {before, granted}, "put blocks");
+    Cycle::Member to = behind(d);
+    Value put =
+        s.put(s.interval(parts, zero(), moved(d)), s.interval(cycle.at(parts, to), d, moved(d)),
+              s.slot(cycle.at(data, to), round), {before, granted}, "put blocks");
     return s.arrive(s.slot(data, round), s.constant(1), put, "await blocks");
   });
   return pack(got, 1, [&](Value j, ValueRange after) {
-    return s.copy(s.range(parts, j), s.range(v.out, ahead(j)), Value(), joined(after, c.outFree),
-                  s.controlLane(), "home");
+    return s.copy(s.range(parts, j), s.range(v.out, ahead(j).place), Value(),
+                  joined(after, c.outFree), s.controlLane(), "home");
   });
 }
 
@@ -102,21 +99,21 @@ Value Bruck::scatter(Value start, InFlight &flight) {
   Value data = s.slots(c.name + ".rs.data", rounds, 1);
   Value entry = s.program.getEntry();
   flight.others.push_back(s.halving(n, entry, [&](Value d, Value round, Value) {
-    return s.ready(s.slot(s.at(ready, point(behind(d))), round), entry, "ready");
+    return s.ready(s.slot(cycle.at(ready, behind(d)), round), entry, "ready");
   }));
   Combination scaled = c.step();
   scaled.scale = c.combination.scale;
   Value have = pack(start, 0, [&](Value j, ValueRange after) {
-    Value from = s.range(v.in, ahead(j)), to = s.range(sums, j);
+    Value from = s.range(v.in, ahead(j).place), to = s.range(sums, j);
     return scaled.scale ? s.reduce(scaled, from, to, after, "scale")
                         : s.copy(from, to, Value(), after, s.controlLane(), "own");
   });
   flight.inFree = {have};
   Value summed = s.halving(n, have, [&](Value d, Value round, Value before) {
     Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), before, "await ready");
-    Point to = point(ahead(d));
-    Value put = s.put(s.interval(sums, d, moved(d)), s.interval(s.at(parts, to), d, moved(d)),
-                      s.slot(s.at(data, to), round), {before, granted}, "put parts");
+    Cycle::Member to = ahead(d);
+    Value put = s.put(s.interval(sums, d, moved(d)), s.interval(cycle.at(parts, to), d, moved(d)),
+                      s.slot(cycle.at(data, to), round), {before, granted}, "put parts");
     Value here = s.arrive(s.slot(data, round), s.constant(1), put, "await parts");
     return s.loop(zero(), moved(d), here, [&](Value j, Value last) {
       return s.reduce(c.step(), {s.range(sums, j), s.range(parts, s.add(j, d))}, s.range(sums, j),
@@ -166,19 +163,19 @@ InFlight Bruck::allToAll() {
   Value data = s.slots(c.name + ".data", {rounds, s.freeDim(std::max<int64_t>(1, n / 2))}, 1);
   Value start = s.source(s.range(v.in), c.name, ownPoint(s, c.axes), {}, c.inReady);
   Value have = pack(start, 0, [&](Value j, ValueRange after) {
-    return s.copy(s.range(v.in, ahead(j)), s.range(parts, j), Value(), after, s.controlLane(),
+    return s.copy(s.range(v.in, ahead(j).place), s.range(parts, j), Value(), after, s.controlLane(),
                   "own");
   });
   flight.inFree = {have};
   Value done = s.doubling(n, have, [&](Value d, Value round, Value before) {
     // What arrived in the round before has been taken.
-    Value told = s.ready(s.slot(s.at(ready, point(behind(d))), round), before, "ready");
+    Value told = s.ready(s.slot(cycle.at(ready, behind(d)), round), before, "ready");
     Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), told, "await ready");
-    Point to = point(ahead(d));
+    Cycle::Member to = ahead(d);
     Value sent = s.loop(zero(), runs(d), granted, [&](Value run, Value) {
       Value first = begin(d, run);
-      return s.put(blocks(parts, first, d), blocks(s.at(arrived, to), first, d),
-                   s.slot(s.at(data, to), {round, run}), {before, granted}, "put blocks");
+      return s.put(blocks(parts, first, d), blocks(cycle.at(arrived, to), first, d),
+                   s.slot(cycle.at(data, to), {round, run}), {before, granted}, "put blocks");
     });
     return s.loop(zero(), runs(d), sent, [&](Value run, Value last) {
       Value first = begin(d, run);
@@ -189,8 +186,8 @@ InFlight Bruck::allToAll() {
     });
   });
   Value home = pack(done, 0, [&](Value j, ValueRange after) {
-    return s.copy(s.range(parts, j), s.range(v.out, behind(j)), Value(), joined(after, c.outFree),
-                  s.controlLane(), "home");
+    return s.copy(s.range(parts, j), s.range(v.out, behind(j).place), Value(),
+                  joined(after, c.outFree), s.controlLane(), "home");
   });
   SmallVector<Value> tokens{home, demandExchanged(s, c, v.out, home)};
   flight.finish = [tokens]() { return tokens; };

@@ -55,17 +55,19 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            bool cutByTiers, int64_t blocks, topology::TreePacker *trees)
+            bool cutByTiers, int64_t blocks, topology::TreePacker *trees, int64_t scratchLimit,
+            bool measured)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        cutByTiers(cutByTiers), blocks(blocks), trees(trees), grid(std::move(grid)) {}
+        cutByTiers(cutByTiers), measured(measured), blocks(blocks), scratchLimit(scratchLimit),
+        trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
 private:
   func::FuncOp function;
   OpBuilder b;
-  bool loadStore, oneKernel, cutByTiers;
-  int64_t blocks;
+  bool loadStore, oneKernel, cutByTiers, measured;
+  int64_t blocks, scratchLimit;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -77,6 +79,9 @@ private:
   DenseMap<StringRef, int64_t> numbers;
 
   LogicalResult check();
+  /// Bytes on a rank, by all collectives so far.
+  int64_t scratchTaken();
+  LogicalResult checkScratch();
   void stageViews();
   LogicalResult declareBuffers();
   LogicalResult convertCollective(CollectiveOpInterface op);
@@ -344,8 +349,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
       spec.combination.divide = getGroupSize(op);
   }
   if (auto permute = dyn_cast<PermuteOp>(*op)) {
+    spec.shift = permute.getShift().value_or(0);
     if (permute.getShift() && spec.axes.size() <= 1) {
-      spec.shift = *permute.getShift();
       spec.zero = nullptr;
     } else if (permute.getShift()) { // along several axes at once
       int64_t n = getGroupSize(op);
@@ -425,13 +430,13 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
     return op->emitOpError("asks for trees, but on this topology none reach every member");
   remark::analysis(op->getLoc(),
                    remark::RemarkOpts::name("TreesPacked").category("convert-ncclx-to-ctran"))
-      << remark::add("{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
-                     "takes {4:F3} of the least that any trees can",
-                     spec.trees->trees.size(), group.size(), spec.trees->depth,
-                     spec.trees->shares,
-                     spec.trees->leastSecondsPerByte > 0
-                         ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
-                         : 0.0);
+      << remark::add(
+             "{0} trees of {1} members, {2} edges deep, in {3} shares: the busiest resource "
+             "takes {4:F3} of the least that any trees can",
+             spec.trees->trees.size(), group.size(), spec.trees->depth, spec.trees->shares,
+             spec.trees->leastSecondsPerByte > 0
+                 ? spec.trees->secondsPerByte / spec.trees->leastSecondsPerByte
+                 : 0.0);
   return success();
 }
 
@@ -747,6 +752,41 @@ LogicalResult Converter::convertKernel(Operation *&op) {
   return success();
 }
 
+/// Bytes of scratch memory that a rank has for `collective`.
+static int64_t scratchOf(ctran::ProgramOp program, ctran::CollectiveAttr collective) {
+  int64_t bytes = 0;
+  for (auto window : program.getOps<ctran::WindowOp>()) {
+    auto type = cast<MemRefType>(window.getType());
+    if (window.getRole() == ctran::WindowRole::Scratch &&
+        window.getSym().starts_with((collective.getName() + ".").str()))
+      bytes += type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8) *
+               window.getGenerations();
+  }
+  return bytes;
+}
+
+int64_t Converter::scratchTaken() {
+  int64_t bytes = 0;
+  for (Attribute collective : collectives)
+    bytes += scratchOf(program, cast<ctran::CollectiveAttr>(collective));
+  return bytes;
+}
+
+LogicalResult Converter::checkScratch() {
+  int64_t bytes = scratchLimit < 0 || measured ? 0 : scratchTaken();
+  if (bytes <= std::max<int64_t>(0, scratchLimit))
+    return success();
+  InFlightDiagnostic diag = function.emitOpError("has collectives that take ")
+                            << bytes << " bytes of scratch memory on a rank, more than the "
+                            << scratchLimit << " allowed";
+  for (Attribute attribute : collectives) {
+    auto collective = cast<ctran::CollectiveAttr>(attribute);
+    diag.attachNote() << collective.getName() << ", " << collective.getAlgorithm() << ", takes "
+                      << scratchOf(program, collective);
+  }
+  return failure();
+}
+
 LogicalResult Converter::run() {
   if (failed(check()))
     return failure();
@@ -792,6 +832,8 @@ LogicalResult Converter::run() {
       return failure();
   }
   windows->close();
+  if (failed(checkScratch()))
+    return failure();
   // The exit needs every token that nothing else waits for.
   SmallVector<Value> unused;
   for (Operation &op : block)
@@ -883,21 +925,23 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       if (known != grids.end())
         grid = known->second;
       if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks,
-                           own ? &*own : trees)
+                           own ? &*own : trees, scratchLimit, measured)
                      .run()))
         return signalPassFailure();
     }
   }
 
   topology::TreePacker *trees = nullptr;
+  bool measured = false;
 };
 
 } // namespace
 
 std::unique_ptr<Pass>
 mlir::ncclx::createConvertNCCLXToCTran(const ConvertNCCLXToCTranOptions &options,
-                                       topology::TreePacker *trees) {
+                                       topology::TreePacker *trees, bool measured) {
   auto pass = std::make_unique<ConvertNCCLXToCTran>(options);
   pass->trees = trees;
+  pass->measured = measured;
   return pass;
 }

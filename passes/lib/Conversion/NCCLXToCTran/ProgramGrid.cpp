@@ -57,15 +57,22 @@ std::optional<Digits> digitsOfOffsets(ArrayRef<int64_t> offsets) {
   return inner;
 }
 
-/// Nothing where the groups are not those of digits.
-std::optional<Digits> digitsOf(const NamedGroups &named) {
+/// Nothing where the groups are not those of digits. Neighbours are one digit, but where a written
+/// schedule has the axes one by one.
+std::optional<Digits> digitsOf(Operation *op, const NamedGroups &named) {
   Digits digits;
+  bool apart = op->hasAttr(NCCLXDialect::getScheduleAttrName());
   if (!named.groups) {
     SmallVector<ProgramGrid::Axis> axes = axesOfGrid(named.grid);
     for (StringRef name : named.axes.getAsValueRange<StringAttr>())
-      for (const ProgramGrid::Axis &axis : axes)
-        if (axis.name == name && axis.size > 1)
+      for (const ProgramGrid::Axis &axis : axes) {
+        if (axis.name != name || axis.size == 1)
+          continue;
+        if (!apart && !digits.empty() && digits.back().stride == axis.stride * axis.size)
+          digits.back() = {digits.back().size * axis.size, axis.stride};
+        else
           digits.push_back({axis.size, axis.stride});
+      }
     return digits;
   }
   SmallVector<int64_t> first;
@@ -89,13 +96,24 @@ std::optional<Digits> digitsOf(const NamedGroups &named) {
   return digits;
 }
 
+bool goesRoundSeveral(Operation *op, const NamedGroups &named) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  return collective && !named.groups && named.axes.size() > 1 && collective.getAlgorithm() &&
+         goesRound(*collective.getAlgorithm());
+}
+
 } // namespace
+
+bool mlir::ncclx::goesRound(Algorithm algorithm) {
+  return algorithm == Algorithm::Ring || algorithm == Algorithm::Bruck;
+}
 
 FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
   ProgramGrid result;
   llvm::SetVector<GridOp> grids;
-  SmallVector<NamedGroups> spanned, listed;
+  SmallVector<std::optional<Digits>> spanned, listed;
   Operation *first = nullptr;
+  bool isOwn = true;
   WalkResult walked = function->walk([&](Operation *op) {
     std::optional<NamedGroups> named = getNamedGroups(op);
     if (!named)
@@ -112,19 +130,19 @@ FailureOr<ProgramGrid> ProgramGrid::of(FunctionOpInterface function) {
       return WalkResult::interrupt();
     }
     grids.insert(named->grid);
-    (named->groups ? listed : spanned).push_back(*named);
+    (named->groups ? listed : spanned).push_back(digitsOf(op, *named));
+    isOwn &= !goesRoundSeveral(op, *named);
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())
     return failure();
-  if (grids.size() == 1 && listed.empty()) {
+  if (grids.size() == 1 && listed.empty() && isOwn) {
     result.list = axesOfGrid(grids.front());
     return result;
   }
   std::set<int64_t> places = {1, result.ranks};
   bool hasEmpty = false;
-  for (const NamedGroups &named : llvm::concat<NamedGroups>(spanned, listed)) {
-    std::optional<Digits> digits = digitsOf(named);
+  for (const auto &digits : llvm::concat<std::optional<Digits>>(spanned, listed)) {
     if (!digits)
       continue;
     std::set<int64_t> more = places;
@@ -173,7 +191,7 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
     llvm::erase_if(axes, [&](unsigned axis) { return list[axis].size == 1; });
     return axes.empty() ? SmallVector<unsigned>{one} : axes;
   }
-  std::optional<Digits> digits = digitsOf(*named);
+  std::optional<Digits> digits = digitsOf(op, *named);
   if (!digits)
     return {};
   auto isPlace = [&](int64_t place) {

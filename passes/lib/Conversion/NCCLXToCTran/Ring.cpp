@@ -1,8 +1,9 @@
 //===- Ring.cpp - Each member sends to the next alone --------------------------------===//
 //
-// Schedule (b) of the ctran reference, on one axis. reduce_scatter: chunk k starts at member k+1
-// and collects one contribution a step until it reaches k; it travels through two scratch slots
-// with a credit for each. all_gather: every chunk travels n-1 steps, straight between outputs.
+// Schedule (b) of the ctran reference, round the members of the group. reduce_scatter: chunk k
+// starts at member k+1 and collects one contribution a step until it reaches k; it travels through
+// two scratch slots with a credit for each. all_gather: every chunk travels n-1 steps, straight
+// between outputs.
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -20,12 +21,12 @@ struct RingEnds {
   SmallVector<Value> others;
 };
 
-/// Reduces `in`, cut along the ring's axis, so that the own chunk lies reduced in `dest`.
+/// Reduces `in`, cut among the members, so that the own chunk lies reduced in `dest`.
 RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
                            int64_t capacity, Value start, ValueRange outFree) {
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis), slotsUsed = std::min(kScratchSlots, n - 1);
-  Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
+  Cycle ring(s, c.axes);
+  int64_t n = ring.size(), slotsUsed = std::min(kScratchSlots, n - 1);
+  Cycle::Member next = ring.member(1), previous = ring.member(-1);
   Value window = s.scratch(c.name + ".parts",
                            MemRefType::get({slotsUsed * capacity}, c.inType.getElementType()));
   DimAttr slotDim = s.freeDim(slotsUsed, std::max<int64_t>(1, capacity));
@@ -33,7 +34,7 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   Value data = s.slots(c.name + ".rs.data", {}, n - 1);
   Value credit = s.slots(c.name + ".rs.credit", {}, n - 1);
   auto chunk = [&](Value k) { // chunk x - k of the own input
-    return s.range(in, s.shift(s.own(axis), s.sub(s.constant(0), k)));
+    return s.range(in, ring.place(s.sub(s.constant(0), k)));
   };
   auto part = [&](Value view, Value k) { // slot of the k-th transfer, k = 1, 2, ...
     return s.range(view, s.rem(s.sub(k, 1), slotsUsed));
@@ -45,7 +46,8 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
     Value granted = s.awaitReady(s.slot(credit), credits, after, "await credit");
     SmallVector<Value> all(after);
     all.push_back(granted);
-    return s.put(source, part(s.at(parts, next), k), s.slot(s.at(data, next)), all, "put part");
+    return s.put(source, part(ring.at(parts, next), k), s.slot(ring.at(data, next)), all,
+                 "put part");
   };
   Value one = s.constant(1);
   Value sent = send(chunk(one), one, s.constant(0), start);
@@ -57,7 +59,7 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
     Value passed = send(part(parts, k), s.add(k, 1), s.sub(k, slotsUsed - 1), {sum});
     // The slot is free again when what was in it has been passed on. The token of the put before
     // this one keeps every put's completion on the way to the exit.
-    return s.signal(s.slot(s.at(credit, previous)), {passed, before}, s.controlLane(), "credit");
+    return s.signal(s.slot(ring.at(credit, previous)), {passed, before}, s.controlLane(), "credit");
   });
   Value last = s.constant(n - 1);
   Value here = s.arrive(s.slot(data), last, {}, "await part");
@@ -65,24 +67,24 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   llvm::append_range(after, outFree);
   Value sum =
       s.reduce(c.lastStep(), {part(parts, last), chunk(s.constant(n))}, dest, after, "add own");
-  Value done = s.signal(s.slot(s.at(credit, previous)), sum, s.controlLane(), "credit");
+  Value done = s.signal(s.slot(ring.at(credit, previous)), sum, s.controlLane(), "credit");
   return {sum, {sum, sent}, {done}};
 }
 
-/// Gathers `out` (cut along one axis), whose own chunk is ready after `have`.
+/// Gathers `out`, cut among the members, whose own chunk is ready after `have`.
 RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
                        ValueRange outFree) {
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis);
-  Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
+  Cycle ring(s, c.axes);
+  int64_t n = ring.size();
+  Cycle::Member next = ring.member(1), previous = ring.member(-1);
   Value rtr = s.slots(c.name + ".ag.ready", {}, 1);
   Value data = s.slots(c.name + ".ag.data", {}, n - 1);
-  Value told = s.ready(s.slot(s.at(rtr, previous)), outFree, "ready");
+  Value told = s.ready(s.slot(ring.at(rtr, previous)), outFree, "ready");
   Value granted = s.awaitReady(s.slot(rtr), s.constant(1), have, "await ready");
   Value got = s.loop(0, n - 1, have, [&](Value step, Value token) {
-    Value chunk = s.shift(s.own(axis), s.sub(s.constant(0), step));
-    Value put = s.put(s.range(out, chunk), s.range(s.at(out, next), chunk),
-                      s.slot(s.at(data, next)), {token, granted}, "put");
+    SmallVector<Value> chunk = ring.place(s.sub(s.constant(0), step));
+    Value put = s.put(s.range(out, chunk), s.range(ring.at(out, next), chunk),
+                      s.slot(ring.at(data, next)), {token, granted}, "put");
     // After the put, so that its completion, too, reaches the exit.
     return s.arrive(s.slot(data), s.add(step, 1), put, "await data");
   });

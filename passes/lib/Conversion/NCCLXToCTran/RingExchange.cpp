@@ -27,10 +27,10 @@ Value stepSlots(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int6
 // way to go: the one for the successor itself straight to its place, the others (for members d
 // further on, d > s) to scratch.
 InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis);
+  Cycle ring(s, c.axes);
+  int64_t n = ring.size();
   Views v = makeViews(s, c);
-  Point next = s.neighbour(axis, 1), previous = s.neighbour(axis, -1);
+  Cycle::Member next = ring.member(1), previous = ring.member(-1);
   int64_t capacity = capacityOf(s, c);
   Value parts = stepSlots(s, c, kSlots, n, capacity);
   Value rtr = s.slots(c.name + ".ready", {}, 1);
@@ -39,7 +39,7 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   SmallVector<Value> own = ownPoint(s, c.axes);
   Value start = s.source(s.range(v.in), c.name, own, {}, c.inReady);
   InFlight flight;
-  flight.others.push_back(s.ready(s.slot(s.at(rtr, previous)), c.outFree, "ready"));
+  flight.others.push_back(s.ready(s.slot(ring.at(rtr, previous)), c.outFree, "ready"));
   Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
                       s.controlLane(), "keep own");
   Value granted = s.awaitReady(s.slot(rtr), s.constant(1), start, "await ready");
@@ -51,19 +51,19 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
     return Value(arith::DivSIOp::create(s.builder, s.loc, twice, s.constant(2)));
   };
   auto step = [&](Value k, ValueRange after, llvm::function_ref<Value(Value d)> source) {
-    Value from = s.shift(s.own(axis), s.sub(s.constant(1), k)); // whose blocks these are
-    Value home = s.put(source(k), s.range(s.at(v.out, next), from), s.slot(s.at(data, next)), after,
-                       "put home");
+    SmallVector<Value> from = ring.place(s.sub(s.constant(1), k)); // whose blocks these are
+    Value home = s.put(source(k), s.range(ring.at(v.out, next), from), s.slot(ring.at(data, next)),
+                       after, "put home");
     return s.loop(s.add(k, 1), s.constant(n), home, [&](Value d, Value) {
-      return s.put(source(d), s.range(s.at(parts, next), {s.rem(k, kSlots), d}),
-                   s.slot(s.at(data, next)), after, "put on");
+      return s.put(source(d), s.range(ring.at(parts, next), {s.rem(k, kSlots), d}),
+                   s.slot(ring.at(data, next)), after, "put on");
     });
   };
   Value one = s.constant(1);
   SmallVector<Value> first{start, granted};
   if (n > 2) // the slots that the runs before left behind
     first.push_back(s.awaitReady(s.slot(credit), s.constant(0), start, "await credit"));
-  Value sent = step(one, first, [&](Value d) { return s.range(v.in, s.shift(s.own(axis), d)); });
+  Value sent = step(one, first, [&](Value d) { return s.range(v.in, ring.place(d)); });
   flight.inFree = {kept, sent};
   Value passed = s.loop(2, n, sent, [&](Value k, Value before) {
     Value here = s.arrive(s.slot(data), arrivals(s.sub(k, 1)), before, "await blocks");
@@ -71,7 +71,7 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
     Value free = s.awaitReady(s.slot(credit), s.sub(k, 2), {}, "await credit");
     Value on = step(k, {here, free, granted},
                     [&](Value d) { return s.range(parts, {s.rem(s.sub(k, 1), kSlots), d}); });
-    return s.signal(s.slot(s.at(credit, previous)), on, s.controlLane(), "credit");
+    return s.signal(s.slot(ring.at(credit, previous)), on, s.controlLane(), "credit");
   });
   flight.others.push_back(passed);
   Value here = s.arrive(s.slot(data), s.constant(n * (n - 1) / 2), passed, "await blocks");
@@ -83,43 +83,43 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
 
 // The data of member x is at x + j after j hops, the shorter way round.
 InFlight ctran::ringPermute(ScheduleBuilder &s, const CollectiveSpec &c) {
-  unsigned axis = c.axes.front();
-  int64_t n = s.size(axis), by = ((c.shift % n) + n) % n;
+  Cycle ring(s, c.axes);
+  int64_t n = ring.size(), by = ((c.shift % n) + n) % n;
   int64_t hops = std::min(by, n - by), direction = by <= n - by ? 1 : -1;
   if (hops <= 1)
     return emitDirect(s, c);
-  Point next = s.neighbour(axis, direction), previous = s.neighbour(axis, -direction);
-  Point from = s.neighbour(axis, n - by);
+  Cycle::Member next = ring.member(direction), previous = ring.member(-direction);
+  Cycle::Member from = ring.member(n - by);
   int64_t slots = std::min(kSlots, hops - 1);
   Value parts = stepSlots(s, c, slots, 1, c.inType.getNumElements());
   Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, hops);
   Value credit = s.slots(c.name + ".credit", {}, hops - 1);
-  Value start = s.source(s.range(c.in), c.name, ownPoint(s, c.axes), {}, c.inReady);
+  Value start = ring.source(s.range(c.in), c.name, c.inReady);
   InFlight flight;
-  flight.others.push_back(s.ready(s.slot(s.at(rtr, previous)), c.outFree, "ready"));
+  flight.others.push_back(s.ready(s.slot(ring.at(rtr, previous)), c.outFree, "ready"));
   auto part = [&](Value view, Value hop) { return s.range(view, s.rem(s.sub(hop, 1), slots)); };
   auto hop = [&](Value source, Value j, Value credits, ValueRange after) {
     SmallVector<Value> all(after);
     all.push_back(s.awaitReady(s.slot(credit), credits, {}, "await credit"));
-    return s.put(source, part(s.at(parts, next), j), s.slot(s.at(data, next)), all, "put on");
+    return s.put(source, part(ring.at(parts, next), j), s.slot(ring.at(data, next)), all, "put on");
   };
   Value first = hop(s.range(c.in), s.constant(1), s.constant(0), start);
   flight.inFree = {first};
   Value passed = s.loop(1, hops - 1, first, [&](Value j, Value before) {
     Value here = s.arrive(s.slot(data), j, before, "await data");
     Value on = hop(part(parts, j), s.add(j, 1), s.sub(j, slots - 1), here);
-    return s.signal(s.slot(s.at(credit, previous)), on, s.controlLane(), "credit");
+    return s.signal(s.slot(ring.at(credit, previous)), on, s.controlLane(), "credit");
   });
   Value last = s.constant(hops - 1);
   Value here = s.arrive(s.slot(data), last, passed, "await data");
   Value granted = s.awaitReady(s.slot(rtr), s.constant(1), here, "await ready");
-  Value home = s.put(part(parts, last), s.range(s.at(c.out, next)), s.slot(s.at(data, next)),
+  Value home = s.put(part(parts, last), s.range(ring.at(c.out, next)), s.slot(ring.at(data, next)),
                      {here, granted}, "put home");
   flight.others.push_back(
-      s.signal(s.slot(s.at(credit, previous)), home, s.controlLane(), "credit"));
+      s.signal(s.slot(ring.at(credit, previous)), home, s.controlLane(), "credit"));
   flight.finish = [s, c, data, from, hops]() mutable -> SmallVector<Value> {
     Value ready = s.arrive(s.slot(data), s.constant(hops), {}, "await data");
-    return {ready, s.sink(s.range(c.out), c.name, pointOf(s, c.axes, from), {}, ready)};
+    return {ready, Cycle(s, c.axes).sink(s.range(c.out), c.name, from, ready)};
   };
   return flight;
 }

@@ -188,6 +188,11 @@ bool Simulator::load() {
                                        apart->first, apart->second);
           return false;
         }
+        if (instance.cost.lacks) {
+          result.apart = true;
+          result.message = fmt::format("it needs {}", instance.cost.lacks);
+          return false;
+        }
         issued += model.issue(q);
         instance.issued = issued;
         size_t lane = 0;

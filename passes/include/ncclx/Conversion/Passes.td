@@ -35,7 +35,7 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
     Option<"mostBlocks", "most-blocks", "int64_t", "132",
            "As many blocks as suit are at most these: a GPU's multiprocessors">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
-           "Topology file for `trees`, `routed` and `hierarchical`; without it, the module's ncclx.topology">,
+           "Topology file for `trees`, `routed`, `hierarchical` and `switch`; without it, the module's ncclx.topology">,
     Option<"cutByTiers", "cut-by-tiers", "bool", "false",
            "Axes are cut where the topology's tiers begin (as they are where a collective is hierarchical)">,
     Option<"scratchLimit", "scratch-limit", "int64_t", "-1",

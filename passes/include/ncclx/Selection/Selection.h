@@ -28,6 +28,9 @@ struct SelectionTarget {
   /// reference interpreter repeats to the bit, if any such can carry them; and short messages, or
   /// what goes at the bound so, by what all ranks do alike.
   bool repeatable = false;
+  /// May switches that can multicast and reduce do so, where nothing names an algorithm? As a
+  /// bound's query asks (Topology/Bounds.h).
+  bool inNetwork = false;
   /// Bytes of scratch memory that collectives may take on a rank; -1: no limit.
   int64_t scratchLimit = -1;
 };
@@ -79,10 +82,15 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< all algorithms
   std::vector<std::string> overruled; ///< rules that match and ask for what cannot be
   int64_t bytes = 0;
-  /// What no schedule can beat, for its first group; none where no bound is known.
-  std::optional<topology::LowerBound> bound;
+  /// What no schedule can beat, for its first group; none where no bound is known. The second where
+  /// a switch multicasts and reduces.
+  std::optional<topology::LowerBound> bound, inNetwork;
 
   const Candidate &chosen() const { return candidates[unsigned(*algorithm)]; }
+  /// What a schedule of this algorithm is measured against.
+  const std::optional<topology::LowerBound> &boundOf(Algorithm of) const {
+    return of == Algorithm::Switch ? inNetwork : bound;
+  }
 };
 
 /// Decides by the op's own attribute, else by the first rule that matches and can be followed, else

@@ -49,7 +49,7 @@ struct CollectiveSpec {
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
-  /// this order.
+  /// this order. Switch: the one behind which each group is.
   SmallVector<TierOfGroup> tiers;
 
   int64_t groupSize(ScheduleBuilder &s) const;
@@ -107,6 +107,9 @@ InFlight emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Along each tier of the machine in turn, in chunks that overlap.
 InFlight emitHierarchical(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// Through a switch that multicasts and reduces.
+InFlight emitSwitch(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Trees packed into a topology.
 InFlight emitTrees(ScheduleBuilder &s, const CollectiveSpec &c);

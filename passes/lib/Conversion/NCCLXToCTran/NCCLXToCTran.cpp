@@ -93,6 +93,7 @@ private:
   LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -442,6 +443,22 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
   return success();
 }
 
+/// Each group hangs off one switch.
+LogicalResult Converter::findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  if (oneKernel)
+    return op->emitOpError("asks for switch, which no kernel of one GPU's ops is made for yet");
+  if (!loadStore)
+    return op->emitOpError("asks for switch, but ") << whyNoSwitch(op, nullptr);
+  if (!trees)
+    return op->emitOpError("asks for switch, which is for a topology: there is neither the pass's "
+                           "topology=FILE nor the module's ncclx.topology");
+  double bytesPerSecond = 0;
+  if (std::string why = whyNoSwitch(op, trees, &bytesPerSecond); !why.empty())
+    return op->emitOpError("asks for switch, but ") << why;
+  spec.tiers.push_back({spec.axes, bytesPerSecond});
+  return success();
+}
+
 LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   if (!trees)
     return op->emitOpError("asks for hierarchical, which follows a topology's tiers: there is "
@@ -476,6 +493,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitRouted(s, spec);
   case Algorithm::Hierarchical:
     return ctran::emitHierarchical(s, spec);
+  case Algorithm::Switch:
+    return ctran::emitSwitch(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -491,6 +510,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (!written && algorithm == Algorithm::Trees && failed(packTrees(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Routed && failed(route(op, s->spec)))
+    return failure();
+  if (!written && algorithm == Algorithm::Switch && failed(findSwitch(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();

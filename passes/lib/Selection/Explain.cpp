@@ -92,11 +92,10 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   for (const Candidate &candidate : choice.candidates) {
     std::string name = stringifyAlgorithm(candidate.algorithm).str();
     if (candidate.seconds)
-      os << llvm::format("  %-10s %14.2f %10s %10s %14s\n", name.c_str(), *candidate.seconds * 1e6,
-                         ratio(*candidate.seconds, secondsOf(choice.boundOf(candidate.algorithm)))
-                             .c_str(),
-                         ratio(*candidate.seconds, best).c_str(),
-                         sizeText(candidate.scratch).c_str());
+      os << llvm::format(
+          "  %-10s %14.2f %10s %10s %14s\n", name.c_str(), *candidate.seconds * 1e6,
+          ratio(*candidate.seconds, secondsOf(choice.boundOf(candidate.algorithm))).c_str(),
+          ratio(*candidate.seconds, best).c_str(), sizeText(candidate.scratch).c_str());
     else
       os << llvm::format("  %-10s refused: %s\n", name.c_str(), candidate.refused.c_str());
   }

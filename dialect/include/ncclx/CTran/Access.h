@@ -29,8 +29,8 @@ struct CoordRef {
 /// A value of type !ctran.window.
 struct WindowRef {
   WindowOp window;
-  ReindexOp reindex; ///< null: the whole, a space without dimensions
-  PeerViewOp view;   ///< null: the own memory, or that of all members
+  ReindexOp reindex;      ///< null: the whole, a space without dimensions
+  PeerViewOp view;        ///< null: the own memory, or that of all members
   MembersOp members = {}; ///< not null: a place in the memory of each member
 
   bool isOwn() { return !view && !members; }

@@ -23,7 +23,7 @@ class MemRefDialect;
 namespace mlir::ncclx::topology {
 class TreePacker;
 enum class TreeFlow;
-}
+} // namespace mlir::ncclx::topology
 
 namespace mlir::ncclx {
 

@@ -96,8 +96,8 @@ struct Choice {
 /// Decides by the op's own attribute, else by the first rule that matches and can be followed, else
 /// by predicted time. `axes`: how many of its program span its groups (ProgramGrid). `bytes` as in
 /// timeAlone. With `alternatives` all that can carry it are timed; else those that may be chosen.
-/// Fails, with an error at the op, where a candidate cannot be timed, or the attribute asks for what
-/// cannot be.
+/// Fails, with an error at the op, where a candidate cannot be timed, or the attribute asks for
+/// what cannot be.
 FailureOr<Choice> choose(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
                          std::optional<int64_t> bytes = std::nullopt, bool alternatives = false);
 

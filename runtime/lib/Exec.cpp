@@ -253,12 +253,40 @@ inline ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int6
                   fmt::format("{} is in rank {}'s memory, which transport {} cannot reach",
                               names[i], ranks[i], comm.transport().name()));
   }
+  further.clear();
+  if (hasB)
+    further.push_back(place(2));
+  if (namedOf == op)
+    for (const Where &operand : named) {
+      if (auto code = resolve("an operand", operand, false, 0, unit, ranges[2], ranks[2]))
+        return code;
+      if (ranges[2].bytes() != ranges[0].bytes())
+        return fail(ncclxrtInvalidArgument,
+                    fmt::format("an operand has {} bytes, the destination {}", ranges[2].bytes(),
+                                ranges[0].bytes()));
+      if (!peers[ranks[2]])
+        return fail(
+            ncclxrtUnsupported,
+            fmt::format("an operand is in rank {}'s memory, which transport {} cannot reach",
+                        ranks[2], comm.transport().name()));
+      further.push_back(place(2));
+    }
+  namedOf = -1;
   int64_t event = tracing() ? traceBegin(op, lane, ranges[0].bytes()) : -1;
-  Placed third = place(2);
   reduceRanges(
       {ncclxrtReduceKind_t(kind), ncclxrtDtype_t(dtype), ncclxrtDtype_t(acc), scale, divisor},
-      place(0), place(1), count, step, hasB ? &third : nullptr);
+      place(0), place(1), count, step, further);
   traceEnd(event);
+  return ncclxrtSuccess;
+}
+
+ncclxrtResult_t Plan::operand(int64_t op, int64_t lane, const Where &source) {
+  if (auto code = enter(op, lane))
+    return code;
+  if (namedOf != op)
+    named.clear();
+  namedOf = op;
+  named.push_back(source);
   return ncclxrtSuccess;
 }
 
@@ -599,6 +627,14 @@ int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, i
                        {dst_window, dst_peer, dst_offset, dst_rows, dst_stride, dst_row_bytes},
                        {a_window, a_peer, a_offset, a_rows, a_stride, a_row_bytes}, count, a_step,
                        {b_window, b_peer, b_offset, b_rows, b_stride, b_row_bytes});
+  });
+}
+
+int32_t ncclxrt_operand(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                        int64_t peer, int64_t offset, int64_t rows, int64_t stride,
+                        int64_t row_bytes) {
+  return call(status, exec, [&](Plan &plan) {
+    return plan.operand(op, lane, {window, peer, offset, rows, stride, row_bytes});
   });
 }
 

@@ -3,6 +3,7 @@
 #define NCCLXRT_LIB_PLAN_H
 
 #include "Comm.h"
+#include "Reduce.h"
 #include "Shape.h"
 
 #include <cstdlib>
@@ -53,6 +54,8 @@ public:
   ncclxrtResult_t reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
                          double scale, int64_t divisor, const Where &dst, const Where &a,
                          int64_t count, int64_t step, const Where &b);
+  /// A further source of this op's reduction.
+  ncclxrtResult_t operand(int64_t op, int64_t lane, const Where &source);
   ncclxrtResult_t signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index);
   ncclxrtResult_t wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                        int64_t value);
@@ -151,6 +154,9 @@ private:
   int64_t runNumber = -1, step = 0, currentOp = -1;
   int64_t branch = -1, branchRun = -1; // of this run; without a choice all are of one branch
   std::vector<int64_t> branchRuns;     // how many each branch has had
+  std::vector<Where> named;            // further sources of the reduction of namedOf
+  std::vector<Placed> further;         // where b and they lie; kept for its room
+  int64_t namedOf = -1;
   int64_t computeEvent = -1;
   bool computing = false;
   int64_t counted = 0;

@@ -203,13 +203,14 @@ template <typename Acc> void divideBlock(Native<Acc> *values, int64_t n, int64_t
 /// Sources of the accumulation type itself, neither scaled nor divided: combined where they lie,
 /// the last of them straight into the destination.
 template <ncclxrtReduceKind_t kind, typename T>
-void runPlain(const Placed &dst, const Placed &a, int64_t count, int64_t step, const Placed *b) {
-  int64_t elements = dst.range.bytes() / int64_t(sizeof(T)), sources = count + (b ? 1 : 0);
+void runPlain(const Placed &dst, const Placed &a, int64_t count, int64_t step, Further more) {
+  int64_t elements = dst.range.bytes() / int64_t(sizeof(T)), sources = count + int64_t(more.size());
   T buffers[2][blockElements], total[blockElements];
   for (int64_t first = 0; first < elements; first += blockElements) {
     int64_t n = std::min(blockElements, elements - first);
     auto source = [&](int64_t i, T *buffer) {
-      return i < count ? view(a, i * step, first, n, buffer) : view(*b, 0, first, n, buffer);
+      return i < count ? view(a, i * step, first, n, buffer)
+                       : view(more[size_t(i - count)], 0, first, n, buffer);
     };
     const T *x = source(0, buffers[0]);
     std::byte *place = dst.base + dst.range.offset;
@@ -231,33 +232,34 @@ void runPlain(const Placed &dst, const Placed &a, int64_t count, int64_t step, c
 
 template <typename T>
 void runPlain(ncclxrtReduceKind_t kind, const Placed &dst, const Placed &a, int64_t count,
-              int64_t step, const Placed *b) {
+              int64_t step, Further more) {
   switch (kind) {
   case ncclxrtReduceSum:
-    return runPlain<ncclxrtReduceSum, T>(dst, a, count, step, b);
+    return runPlain<ncclxrtReduceSum, T>(dst, a, count, step, more);
   case ncclxrtReduceMin:
-    return runPlain<ncclxrtReduceMin, T>(dst, a, count, step, b);
+    return runPlain<ncclxrtReduceMin, T>(dst, a, count, step, more);
   case ncclxrtReduceMax:
-    return runPlain<ncclxrtReduceMax, T>(dst, a, count, step, b);
+    return runPlain<ncclxrtReduceMax, T>(dst, a, count, step, more);
   case ncclxrtReduceProd:
-    return runPlain<ncclxrtReduceProd, T>(dst, a, count, step, b);
+    return runPlain<ncclxrtReduceProd, T>(dst, a, count, step, more);
   }
 }
 
 template <typename T, typename Acc>
 void run(const Reduction &reduction, const Placed &dst, const Placed &a, int64_t count,
-         int64_t step, const Placed *b) {
+         int64_t step, Further more) {
   if constexpr (std::is_same_v<T, Acc> && std::is_same_v<Native<Acc>, T>)
-    if (reduction.scale == 1 && reduction.divisor == 1 && count + (b ? 1 : 0) > 0)
-      return runPlain<T>(reduction.kind, dst, a, count, step, b);
+    if (reduction.scale == 1 && reduction.divisor == 1 && count + int64_t(more.size()) > 0)
+      return runPlain<T>(reduction.kind, dst, a, count, step, more);
   using Held = Native<Acc>;
-  int64_t elements = dst.range.bytes() / int64_t(sizeof(T));
+  int64_t elements = dst.range.bytes() / int64_t(sizeof(T)), sources = count + int64_t(more.size());
   T buffer[blockElements];
   Held total[blockElements], other[blockElements];
   for (int64_t first = 0; first < elements; first += blockElements) {
     int64_t n = std::min(blockElements, elements - first);
-    for (int64_t i = 0; i < count + (b ? 1 : 0); ++i) {
-      const T *x = i < count ? view(a, i * step, first, n, buffer) : view(*b, 0, first, n, buffer);
+    for (int64_t i = 0; i < sources; ++i) {
+      const T *x = i < count ? view(a, i * step, first, n, buffer)
+                             : view(more[size_t(i - count)], 0, first, n, buffer);
       Held *into = i ? other : total;
       for (int64_t k = 0; k < n; ++k)
         into[k] = widen<Acc>(x[k]);
@@ -318,13 +320,13 @@ constexpr bool accumulatesIn =
 } // namespace
 
 void ncclxrt::reduceRanges(const Reduction &reduction, const Placed &dst, const Placed &a,
-                           int64_t count, int64_t step, const Placed *b) {
+                           int64_t count, int64_t step, Further more) {
   if (dst.range.bytes() == 0)
     return;
   withType(reduction.dtype, [&](auto element) {
     withType(reduction.acc, [&](auto acc) {
       if constexpr (accumulatesIn<decltype(element), decltype(acc)>)
-        run<decltype(element), decltype(acc)>(reduction, dst, a, count, step, b);
+        run<decltype(element), decltype(acc)>(reduction, dst, a, count, step, more);
     });
   });
 }

@@ -5,6 +5,8 @@
 #include "Range.h"
 #include "ncclxrt/abi.h"
 
+#include <span>
+
 namespace ncclxrt {
 
 /// A range in some rank's memory.
@@ -30,9 +32,12 @@ struct Reduction {
   int64_t divisor = 1;
 };
 
-/// dst = a[0] op ... op a[count - 1] op b, as abi.h says. Everything has been checked.
+/// Sources behind those that are a step apart: b, and what ncclxrt_operand has named.
+using Further = std::span<const Placed>;
+
+/// dst = a[0] op ... op a[count - 1] op more[0] op ..., as abi.h says. Everything has been checked.
 void reduceRanges(const Reduction &reduction, const Placed &dst, const Placed &a, int64_t count,
-                  int64_t step, const Placed *b);
+                  int64_t step, Further more);
 
 } // namespace ncclxrt
 

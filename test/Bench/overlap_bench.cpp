@@ -26,6 +26,8 @@ void row(const char *machineName, const CostModel &cost, const Case &c, const do
     std::string against;
     if (listed && listed[0] > 0 && strategy != Strategy::braid) {
       double want = listed[int(strategy)], got = layer.exposed * 1e6;
+      if (strategy == Strategy::fill) // of a whole layer
+        want += surveyArithmetic(cost, c).unspent;
       against = want > 0 ? fmt::format("({:+.1f}%)", (got / want - 1) * 100) : fmt::format("(0)");
     }
     fmt::print(stderr, " {:>7.0f}{:<9}", layer.exposed * 1e6, against);

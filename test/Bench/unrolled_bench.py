@@ -22,7 +22,8 @@ def run(command):
     pid = os.posix_spawn(command[0], command, os.environ,
                          file_actions=[(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
     _, status, usage = os.wait4(pid, 0)
-    return {"seconds": round(time.monotonic() - start, 2), "mb": usage.ru_maxrss // 1024, "status": status}
+    return {"seconds": round(time.monotonic() - start, 2), "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
+            "mb": usage.ru_maxrss // 1024, "status": status}
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -94,3 +94,59 @@ func.func @added(%a: memref<4x8xf32>, %b: memref<8x4xf32>, %c: memref<4x4xf32>) 
   ncclx.all_gather %c dim 0 over @g["tp"] into(%r : memref<8x4xf32>) : memref<4x4xf32>
   return %p, %r : memref<4x4xf32>, memref<8x4xf32>
 }
+
+// What it is added to is extended from the type that the sum is rounded to: all is one kernel. Not so from another type.
+// CHECK-LABEL: func.func @added_to
+// CHECK: scf.execute_region {
+// CHECK-NEXT: memref.alloc() : memref<4x6xf32>
+// CHECK-NEXT: linalg.generic
+// CHECK: arith.extf %{{.*}} : bf16 to f32
+// CHECK: linalg.matmul
+// CHECK-NEXT: linalg.generic
+// CHECK: arith.truncf
+// CHECK: }
+// KERNEL-LABEL: ctran.program @added_to
+// KERNEL: func.func private @added_to.k0.matmul(
+// KERNEL-SAME: %{{.*}}: memref<4x6xbf16>, %{{.*}}: memref<4x8xbf16>, %{{.*}}: memref<8x6xbf16>, %{{.*}}: memref<4x6xbf16>)
+#same = affine_map<(i, j) -> (i, j)>
+func.func @added_to(%a: memref<4x8xbf16>, %b: memref<8x6xbf16>, %c: memref<4x6xbf16>) -> memref<8x6xbf16> {
+  %p = memref.alloc() : memref<4x6xf32>
+  linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]} ins(%c : memref<4x6xbf16>) outs(%p : memref<4x6xf32>) {
+    ^bb0(%x: bf16, %y: f32):
+      %w = arith.extf %x : bf16 to f32
+      linalg.yield %w : f32
+  }
+  linalg.matmul ins(%a, %b : memref<4x8xbf16>, memref<8x6xbf16>) outs(%p : memref<4x6xf32>)
+  %d = memref.alloc() : memref<4x6xbf16>
+  linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]} ins(%p : memref<4x6xf32>) outs(%d : memref<4x6xbf16>) {
+    ^bb0(%x: f32, %y: bf16):
+      %n = arith.truncf %x : f32 to bf16
+      linalg.yield %n : bf16
+  }
+  %r = memref.alloc() : memref<8x6xbf16>
+  ncclx.all_gather %d dim 0 over @g["tp"] into(%r : memref<8x6xbf16>) : memref<4x6xbf16>
+  return %r : memref<8x6xbf16>
+}
+// CHECK-LABEL: func.func @added_to_another_type
+// CHECK: scf.execute_region {
+// CHECK-NOT: arith.truncf
+// CHECK: scf.yield
+// CHECK: arith.truncf
+func.func @added_to_another_type(%a: memref<4x8xbf16>, %b: memref<8x6xbf16>, %c: memref<4x6xf16>) -> memref<8x6xbf16> {
+  %p = memref.alloc() : memref<4x6xf32>
+  linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]} ins(%c : memref<4x6xf16>) outs(%p : memref<4x6xf32>) {
+    ^bb0(%x: f16, %y: f32):
+      %w = arith.extf %x : f16 to f32
+      linalg.yield %w : f32
+  }
+  linalg.matmul ins(%a, %b : memref<4x8xbf16>, memref<8x6xbf16>) outs(%p : memref<4x6xf32>)
+  %d = memref.alloc() : memref<4x6xbf16>
+  linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]} ins(%p : memref<4x6xf32>) outs(%d : memref<4x6xbf16>) {
+    ^bb0(%x: f32, %y: bf16):
+      %n = arith.truncf %x : f32 to bf16
+      linalg.yield %n : bf16
+  }
+  %r = memref.alloc() : memref<8x6xbf16>
+  ncclx.all_gather %d dim 0 over @g["tp"] into(%r : memref<8x6xbf16>) : memref<4x6xbf16>
+  return %r : memref<8x6xbf16>
+}

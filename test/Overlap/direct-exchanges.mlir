@@ -4,6 +4,10 @@
 // The general scheduler takes futures that are awaited by chunk: what else there is goes in front of the chunk that is late.
 // RUN: ncclx-opt %s --ncclx-direct-exchanges=machine=%ncclx_src/examples/machines/h100-nvswitch.json --ncclx-overlap=machine=%ncclx_src/examples/machines/h100-nvswitch.json --ncclx-verify-legality --remarks-filter=ncclx-overlap --remark-policy=all 2>%t.overlap | FileCheck %s --check-prefix=PLACED
 // RUN: FileCheck %s --check-prefix=BESIDE < %t.overlap
+// In a full mesh a block to one member uses a third of the links.
+// RUN: ncclx-opt %s --ncclx-direct-exchanges=machine=%ncclx_src/examples/machines/h100-mesh.json --remarks-filter=ncclx-direct-exchanges --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=MESH
+// MESH: ExchangeSplit{{.*}}Function=chunks
+// MESH: ExchangeWhole{{.*}}Function=reduction{{.*}}its steps would leave links idle: a permute gets 113 GB/s, the whole 340 GB/s
 
 ncclx.grid @g ["tp" = 4]
 
@@ -30,11 +34,44 @@ func.func @chunks(%a: tensor<1024x4096xbf16>, %w: tensor<4096x4096xbf16>, %other
   return %c, %d : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>
 }
 
-// WHY: ExchangeWhole{{.*}}Function=reduction{{.*}}chunks of a reduction are not there one by one
-func.func @reduction(%x: tensor<4096x4096xbf16>) -> tensor<1024x4096xbf16> {
+// A product and its reduction: each block goes straight to whom it is for, the farthest first, who adds all at once.
+// WHY: ExchangeSplit{{.*}}Function=reduction{{.*}}are cut: {{.*}} us in 3 steps of one block, straight to whom it is for, {{.*}} us one after the other
+// CHECK-LABEL: @reduction
+// CHECK: linalg.matmul {{.*}} -> tensor<4096x8192xbf16>
+// CHECK: ncclx.permute %{{.+}} shift 3
+// CHECK: ncclx.permute %{{.+}} shift 2
+// CHECK: ncclx.permute %{{.+}} shift 1
+// CHECK: linalg.matmul {{.*}} -> tensor<4096x8192xbf16>
+// CHECK-COUNT-3: arith.addf
+// CHECK-NOT: ncclx.reduce_scatter
+// CHECK: return
+func.func @reduction(%x: tensor<16384x8192xbf16>, %y: tensor<8192x8192xbf16>) -> tensor<4096x8192xbf16> {
+  %e = tensor.empty() : tensor<16384x8192xbf16>
+  %c = linalg.matmul ins(%x, %y : tensor<16384x8192xbf16>, tensor<8192x8192xbf16>) outs(%e : tensor<16384x8192xbf16>) -> tensor<16384x8192xbf16>
+  %r = ncclx.reduce_scatter %c dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<16384x8192xbf16> -> tensor<4096x8192xbf16>
+  return %r : tensor<4096x8192xbf16>
+}
+
+// WHY: ExchangeWhole{{.*}}Function=other_order{{.*}}its order is ring, and this form adds in that of the rank
+func.func @other_order(%x: tensor<4096x4096xbf16>) -> tensor<1024x4096xbf16> {
   %e = tensor.empty() : tensor<4096x4096xbf16>
   %c = linalg.matmul ins(%x, %x : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
   %r = ncclx.reduce_scatter %c dim 0 sum accumulate bf16 order ring over @g["tp"] : tensor<4096x4096xbf16> -> tensor<1024x4096xbf16>
+  return %r : tensor<1024x4096xbf16>
+}
+
+// WHY: ExchangeWhole{{.*}}Function=average{{.*}}it scales or averages
+func.func @average(%x: tensor<4096x4096xbf16>) -> tensor<1024x4096xbf16> {
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %c = linalg.matmul ins(%x, %x : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+  %r = ncclx.reduce_scatter %c dim 0 avg accumulate bf16 order any over @g["tp"] : tensor<4096x4096xbf16> -> tensor<1024x4096xbf16>
+  return %r : tensor<1024x4096xbf16>
+}
+
+// WHY: ExchangeWhole{{.*}}Function=adds{{.*}}the product adds to a tensor whose rows would have to be put apart
+func.func @adds(%x: tensor<4096x4096xbf16>) -> tensor<1024x4096xbf16> {
+  %c = linalg.matmul ins(%x, %x : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%x : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+  %r = ncclx.reduce_scatter %c dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<4096x4096xbf16> -> tensor<1024x4096xbf16>
   return %r : tensor<1024x4096xbf16>
 }
 

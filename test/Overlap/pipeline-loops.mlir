@@ -132,7 +132,7 @@ func.func @once(%a: tensor<512x4096xbf16>, %x: tensor<4096x4096xbf16>) -> tensor
 // CHECK-LABEL: @unknown
 // CHECK: %[[RUNS:.+]] = arith.cmpi slt, %{{.+}}, %arg0 : index
 // CHECK: scf.if %[[RUNS]]
-// CHECK: %[[STEPS:.+]] = arith.divsi
+// CHECK: %[[STEPS:.+]] = arith.divui
 // CHECK: %[[LAST:.+]] = arith.addi %{{.+}}, %{{.+}} : index
 // CHECK: %[[F0:.+]] = ncclx.start {
 // CHECK: scf.for %{{.+}} = %{{.+}} to %[[LAST]] step %{{.+}} iter_args(%{{.+}} = %arg2, %[[F:.+]] = %[[F0]])

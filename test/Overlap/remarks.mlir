@@ -7,7 +7,7 @@
 // RUN: not ncclx-opt %s --ncclx-overlap="machine=%ncclx_src/examples/machines/h100-multimem.json require-overlap" 2>&1 | FileCheck %s --check-prefix=ENGINE
 // NONE: error: ncclx-overlap needs machine=FILE
 // NOWHERE: error: {{.*}}nowhere: cannot be read: No such file
-// NEGATIVE: error: ncclx-overlap: memory-budget and margin are at least 0, found -1
+// NEGATIVE: error: ncclx-overlap: memory-budget is at least 0, found -1
 // ENGINE: error: cannot be scheduled: no engine of machine 'h100-multimem' carries all_gather
 
 ncclx.grid @g ["tp" = 8]

@@ -183,3 +183,71 @@ func.func @small(%f: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %next = linalg.add ins(%above, %below : tensor<4x4xf32>, tensor<4x4xf32>) outs(%o : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %next : tensor<4x4xf32>
 }
+
+// Rows that neighbours put into a window: the interior is made of the field alone, in front of the wait.
+// WHY: HaloSplit{{.*}}Function=put_into_window{{.*}}is cut: 254x512 of 256x512 do without 2 exchanges, 2 slabs wait for them; {{.*}} us so, {{.*}} us whole
+// CHECK-LABEL: @put_into_window
+// CHECK-SAME: %[[F:[a-z0-9]+]]: tensor<256x512xf32>
+// CHECK-COUNT-3: ncclx.put
+// CHECK-DAG: %[[ABOVE:.+]] = tensor.extract_slice %[[F]][0, 0] [254, 512]
+// CHECK-DAG: %[[BELOW:.+]] = tensor.extract_slice %[[F]][2, 0] [254, 512]
+// CHECK: linalg.add ins(%[[ABOVE]], %[[BELOW]] :
+// CHECK: linalg.sub {{.*}} -> tensor<254x512xf32>
+// CHECK: ncclx.wait
+// CHECK: %[[A:.+]] = ncclx.get
+// CHECK: tensor.extract_slice %[[A]][0, 0] [1, 512]
+// CHECK: linalg.sub {{.*}} -> tensor<1x512xf32>
+// CHECK: linalg.sub {{.*}} -> tensor<1x512xf32>
+// CHECK: return
+// PLACED-LABEL: @put_into_window
+// PLACED: linalg.sub {{.*}} -> tensor<254x512xf32>
+// PLACED: ncclx.wait
+func.func @put_into_window(%f: tensor<256x512xf32>) -> tensor<256x512xf32> {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<258x512xf32>>
+  %last = tensor.extract_slice %f[255, 0] [1, 512] [1, 1] : tensor<256x512xf32> to tensor<1x512xf32>
+  %first = tensor.extract_slice %f[0, 0] [1, 512] [1, 1] : tensor<256x512xf32> to tensor<1x512xf32>
+  ncclx.put %last into %w[0, 0] shift 1 : tensor<1x512xf32> into !ncclx.window<tensor<258x512xf32>>
+  ncclx.put %f into %w[1, 0] : tensor<256x512xf32> into !ncclx.window<tensor<258x512xf32>>
+  ncclx.signal %w shift 1 : !ncclx.window<tensor<258x512xf32>>
+  ncclx.put %first into %w[257, 0] shift -1 : tensor<1x512xf32> into !ncclx.window<tensor<258x512xf32>>
+  ncclx.signal %w shift -1 : !ncclx.window<tensor<258x512xf32>>
+  ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<258x512xf32>>
+  ncclx.wait %w shift -1 count 1 : !ncclx.window<tensor<258x512xf32>>
+  %above = ncclx.get %w[0, 0] : !ncclx.window<tensor<258x512xf32>> -> tensor<256x512xf32>
+  %below = ncclx.get %w[2, 0] : !ncclx.window<tensor<258x512xf32>> -> tensor<256x512xf32>
+  %new = tensor.empty() : tensor<256x512xf32>
+  %sum = linalg.add ins(%above, %below : tensor<256x512xf32>, tensor<256x512xf32>) outs(%new : tensor<256x512xf32>) -> tensor<256x512xf32>
+  %next = linalg.sub ins(%sum, %f : tensor<256x512xf32>, tensor<256x512xf32>) outs(%new : tensor<256x512xf32>) -> tensor<256x512xf32>
+  return %next : tensor<256x512xf32>
+}
+
+// What a neighbour writes over the whole field leaves no interior.
+// WHY: HaloWhole{{.*}}Function=overwritten{{.*}}none of its elements can do without what is communicated
+func.func @overwritten(%f: tensor<256x512xf32>) -> tensor<256x512xf32> {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<256x512xf32>>
+  ncclx.put %f into %w[0, 0] : tensor<256x512xf32> into !ncclx.window<tensor<256x512xf32>>
+  ncclx.signal %w shift -1 : !ncclx.window<tensor<256x512xf32>>
+  ncclx.wait %w shift -1 count 1 : !ncclx.window<tensor<256x512xf32>>
+  ncclx.put %f into %w[0, 0] shift 1 : tensor<256x512xf32> into !ncclx.window<tensor<256x512xf32>>
+  ncclx.signal %w shift 1 : !ncclx.window<tensor<256x512xf32>>
+  ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<256x512xf32>>
+  %all = ncclx.get %w[0, 0] : !ncclx.window<tensor<256x512xf32>> -> tensor<256x512xf32>
+  %new = tensor.empty() : tensor<256x512xf32>
+  %next = linalg.sub ins(%all, %f : tensor<256x512xf32>, tensor<256x512xf32>) outs(%new : tensor<256x512xf32>) -> tensor<256x512xf32>
+  return %next : tensor<256x512xf32>
+}
+
+// Where a branch may have put something, nobody knows what the window holds.
+// WHY: HaloWhole{{.*}}Function=elsewhere{{.*}}the puts in front of it do not tell what the window holds
+func.func @elsewhere(%f: tensor<256x512xf32>, %more: i1 {ncclx.uniform}) -> tensor<256x512xf32> {
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<256x512xf32>>
+  ncclx.put %f into %w[0, 0] : tensor<256x512xf32> into !ncclx.window<tensor<256x512xf32>>
+  scf.if %more {
+    %twice = linalg.add ins(%f, %f : tensor<256x512xf32>, tensor<256x512xf32>) outs(%f : tensor<256x512xf32>) -> tensor<256x512xf32>
+    ncclx.put %twice into %w[0, 0] : tensor<256x512xf32> into !ncclx.window<tensor<256x512xf32>>
+  }
+  %all = ncclx.get %w[0, 0] : !ncclx.window<tensor<256x512xf32>> -> tensor<256x512xf32>
+  %new = tensor.empty() : tensor<256x512xf32>
+  %next = linalg.sub ins(%all, %f : tensor<256x512xf32>, tensor<256x512xf32>) outs(%new : tensor<256x512xf32>) -> tensor<256x512xf32>
+  return %next : tensor<256x512xf32>
+}

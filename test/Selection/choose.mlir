@@ -13,7 +13,7 @@ ncclx.grid @g ["tp" = 8]
 func.func @f(%a: tensor<8xf32>, %b: tensor<8xbf16>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   // A small one is fastest in one step.
   // REMARK: AlgorithmChosen
-  // REMARK-SAME: eager for all_reduce, fastest by prediction; direct refused: it takes more than {{[0-9.]+}} us; ring refused: it takes at least {{[0-9.]+}} us, eager {{[0-9.]+}} us; bruck refused: it takes more than {{[0-9.]+}} us; binomial refused: all_reduce has no root; eager {{[0-9.]+}} us; trees refused: trees are not considered; routed refused: there are no routes for all_reduce; hierarchical refused: tiers are not considered; bound {{[0-9.]+}} us by latency, ratio {{[0-9.]+}}
+  // REMARK-SAME: eager for all_reduce, fastest by prediction; direct refused: it takes more than {{[0-9.]+}} us; ring refused: it takes at least {{[0-9.]+}} us, eager {{[0-9.]+}} us; bruck refused: it takes more than {{[0-9.]+}} us; binomial refused: all_reduce has no root; eager {{[0-9.]+}} us; trees refused: trees are not considered; routed refused: there are no routes for all_reduce; hierarchical refused: tiers are not considered; switch refused: what switches do is not asked for (in-network); bound {{[0-9.]+}} us by latency, ratio {{[0-9.]+}}
   // CHECK: ncclx.all_reduce %{{.+}} sum accumulate f32 order rank over @g["tp"] algorithm eager
   %r = ncclx.all_reduce %a sum accumulate f32 order any over @g["tp"] : tensor<8xf32> -> tensor<8xf32>
   // REMARK: eager for all_reduce, fastest by prediction; direct refused: it takes more than {{[0-9.]+}} us; ring refused: a ring accumulates in the element type

@@ -362,6 +362,7 @@ LogicalResult Compilation::generate() {
   NCCLX_SYMBOL(ncclxrt_address);
   NCCLX_SYMBOL(ncclxrt_copy);
   NCCLX_SYMBOL(ncclxrt_reduce);
+  NCCLX_SYMBOL(ncclxrt_operand);
   NCCLX_SYMBOL(ncclxrt_signal);
   NCCLX_SYMBOL(ncclxrt_wait);
   NCCLX_SYMBOL(ncclxrt_count);

@@ -97,6 +97,7 @@ public:
   StringRef function() const { return functionName; }
   int64_t ranks() const { return numRanks; }
   const std::string &topologyName() const { return target.topology->name; }
+  int64_t multiprocessors() const { return multiprocessorsOf(*target.topology); }
   /// Those of all branches, one branch behind the other; then named "branch/name".
   const std::vector<GraphCollective> &collectives() const { return graphCollectives; }
   /// The place of `rank` in its group of a written program's collective.

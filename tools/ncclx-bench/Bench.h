@@ -23,6 +23,7 @@ struct Options {
   std::string dtype = "f32";                                 ///< or bf16, on GPUs
   int64_t graphRuns = 20;                                    ///< on GPUs, of short ones; 0: none
   std::string cudaDriver, cudaNvrtc, cudaHeaders, cudaCache; ///< as ncclx-run has them
+  std::string machine, calibrate; ///< on GPUs: machine file to predict with, and one to write
   int elementBytes() const { return dtype == "bf16" ? 2 : 4; }
 };
 

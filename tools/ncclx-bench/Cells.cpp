@@ -8,13 +8,18 @@
 using namespace ncclx_bench;
 using namespace mlir::ncclx;
 
+/// Whether each rank's buffers are as large as what nccl-tests counts.
+static bool holdsWhole(int collective) {
+  return collective == AllReduce || collective == Broadcast || collective == Permute;
+}
+
 std::vector<Cell> ncclx_bench::makeCells(const Options &options, int nranks) {
   std::vector<Cell> cells;
   for (int collective : options.collectives) {
     int64_t last = 0;
     for (int64_t bytes = options.minBytes;; bytes *= options.factor) {
       bytes = std::min(bytes, options.maxBytes);
-      int64_t parts = collective == AllReduce || collective == Broadcast ? 1 : nranks;
+      int64_t parts = holdsWhole(collective) ? 1 : nranks;
       int64_t each = options.elementBytes(), count = std::max<int64_t>(1, bytes / each / parts);
       if (int64_t whole = count * parts * each; whole != last)
         cells.push_back({collective, 0, count, last = whole});
@@ -29,8 +34,12 @@ std::string ncclx_bench::graphOf(const Cell &c, int n, const std::string &algori
                                  const std::string &dtype) {
   std::string in = llvm::formatv("tensor<{0}x{1}>", inputCount(c, n), dtype),
               out = llvm::formatv("tensor<{0}x{1}>", outputCount(c, n), dtype);
-  const char *words[] = {"sum accumulate f32 order any", "dim 0",
-                         "dim 0 sum accumulate f32 order any", "split 0 concat 0", "root [0]"};
+  const char *words[] = {"sum accumulate f32 order any",
+                         "dim 0",
+                         "dim 0 sum accumulate f32 order any",
+                         "split 0 concat 0",
+                         "root [0]",
+                         "shift 1"};
   return llvm::formatv("ncclx.grid @g [\"r\" = {0}]\n"
                        "func.func @f(%a: {1}) -> {2} {{\n"
                        "  %r = ncclx.{3} %a {4} over @g[\"r\"]{5} : {1} -> {2}\n"

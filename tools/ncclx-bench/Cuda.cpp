@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Bench.h"
 
+#include "Calibrate.h"
 #include "Compare.h"
 #include "CudaProgram.h"
 #include "Nccl.h"
@@ -25,12 +26,16 @@ constexpr int64_t leastOfStreams = 4 << 20; // bytes of a cell
 constexpr int64_t mostChecked = 16 << 20;   // by the reference interpreter
 
 struct Row {
-  std::string program, shape;
+  GpuForm form;
+  std::string shape;
+  std::optional<double> predicted;              ///< seconds
   int64_t burst = 0, graphRuns = 0, wrong = -1; ///< -1: not checked
   std::vector<double> seconds;                  ///< as Execution has them
-  bool nccl = false;
+  int modes = 0;                                ///< of NCCL
 
-  size_t kinds() const { return nccl ? 1 + Nccl::modes : 1; }
+  size_t kinds() const { return size_t(1 + modes); }
+  /// Of a run in a graph, where there is one.
+  double best() const { return graphRuns ? graph() : single(); }
   double single() const { return seconds[0]; }
   double graph() const { return graphRuns ? seconds[kinds()] : 0; }
   /// NCCL's fastest mode, singly or in a graph; -1: none.
@@ -48,12 +53,14 @@ struct Row {
 class CudaBench {
 public:
   CudaBench(mlir::MLIRContext &context, const topology::Topology &machine, const Options &options,
-            const CudaDevices &gpus, int nranks)
-      : context(context), machine(machine), options(options), gpus(gpus), nranks(nranks) {}
+            const CudaDevices &gpus, int nranks, const overlap::CostModel *model)
+      : context(context), machine(machine), options(options), gpus(gpus), nranks(nranks),
+        model(model) {}
   /// False: an error has been printed.
   bool run(const Cell &cell, bool oneKernel);
   void head();
   std::string lines;
+  std::vector<Sample> samples;
   int64_t wrong = 0;
 
 private:
@@ -62,6 +69,7 @@ private:
   const Options &options;
   const CudaDevices &gpus;
   int nranks;
+  const overlap::CostModel *model; ///< null: nothing is predicted
   void print(const Cell &cell, const Row &row);
 };
 
@@ -70,6 +78,8 @@ void CudaBench::head() {
                                 nranks, gpus.count, gpus.name, options.dtype)
                << llvm::formatv("{0,-15}{1,11}{2,9}{3,11}{4,9}{5,9}{6,9}{7,9}", "collective",
                                 "bytes", "program", "shape", "us", "graph us", "algbw", "busbw");
+  if (model)
+    llvm::outs() << llvm::formatv("{0,10}", "predicted");
   if (!options.against.empty())
     llvm::outs() << llvm::formatv("{0,10}{1,7}{2,10}{3,7}  {4}", "NCCL us", "ratio", "graph us",
                                   "ratio", "modes");
@@ -83,7 +93,10 @@ void CudaBench::print(const Cell &cell, const Row &row) {
   double busbw = algbw * busFactor(cell.collective, nranks);
   llvm::raw_ostream &os = llvm::outs();
   os << llvm::formatv("{0,-15}{1,11}{2,9}{3,11}{4,9:F2}{5,9:F2}{6,9:F2}{7,9:F2}", name, cell.bytes,
-                      row.program, row.shape, row.single() * 1e6, row.graph() * 1e6, algbw, busbw);
+                      nameOf(row.form), row.shape, row.single() * 1e6, row.graph() * 1e6, algbw,
+                      busbw);
+  if (model)
+    os << (row.predicted ? llvm::formatv("{0,10:F2}", *row.predicted * 1e6).str() : "       n/a");
   int single = row.bestMode(false), graph = row.graphRuns ? row.bestMode(true) : -1;
   if (single >= 0)
     os << llvm::formatv("{0,10:F2}{1,7:F2}", row.ofMode(single, false) * 1e6,
@@ -106,7 +119,7 @@ void CudaBench::print(const Cell &cell, const Row &row) {
     json.attribute("in_place", false);
     json.attribute("dtype", options.dtype);
     json.attribute("bytes", cell.bytes);
-    json.attribute("program", row.program);
+    json.attribute("program", nameOf(row.form));
     json.attribute("shape", row.shape);
     json.attribute("rounds", options.rounds);
     json.attribute("iterations", row.burst);
@@ -115,12 +128,14 @@ void CudaBench::print(const Cell &cell, const Row &row) {
       json.attribute("graph_runs", row.graphRuns);
       json.attribute("graph_us", row.graph() * 1e6);
     }
+    if (row.predicted)
+      json.attribute("predicted_us", *row.predicted * 1e6);
     json.attribute("algbw_GBps", algbw);
     json.attribute("busbw_GBps", busbw);
     for (bool inGraph : {false, true})
-      if (row.nccl && (row.graphRuns || !inGraph))
+      if (row.modes && (row.graphRuns || !inGraph))
         json.attributeObject(inGraph ? "nccl_graph_us" : "nccl_us", [&] {
-          for (int mode = 0; mode < Nccl::modes; ++mode)
+          for (int mode = 0; mode < row.modes; ++mode)
             json.attribute(Nccl::modeName(mode), row.ofMode(mode, inGraph) * 1e6);
         });
     if (row.wrong >= 0)
@@ -146,17 +161,20 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
                 : failed(program.make(compilation, gpus.architecture)))
     return false;
   Row row;
-  row.program = oneKernel ? "kernel" : "streams";
+  row.form = oneKernel ? GpuForm::Kernel : GpuForm::Streams;
+  const char *kind = collectiveNames[cell.collective];
+  if (model)
+    row.predicted = predict(*model, row.form, kind, nranks, cell.bytes);
   row.shape = oneKernel
                   ? llvm::formatv("{0}x{1}", program.whole->blocks, program.whole->threads).str()
                   : compilation.collectives().front().algorithm;
   ExecuteOptions execute;
-  double guess = (oneKernel ? 3 : 25) + double(cell.bytes) / 150e3; // us
+  double guess = (oneKernel ? 3 : 25) + double(cell.bytes) / 350e3; // us
   row.graphRuns = options.graphRuns == 0 ? 0
                   : guess < 100          ? options.graphRuns
                   : guess < 1000         ? 4
                                          : 1;
-  row.burst = std::clamp<int64_t>(int64_t(double(options.batchMs) * 1000 / guess), 2, 20'000);
+  row.burst = std::clamp<int64_t>(int64_t(double(options.batchMs) * 1000 / guess), 4, 20'000);
   if (row.graphRuns)
     row.burst = (row.burst + row.graphRuns - 1) / row.graphRuns * row.graphRuns;
   execute.repeat = 1;
@@ -165,10 +183,12 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
   execute.graphRuns = row.graphRuns;
   execute.replays = options.check ? 6 : 1;
   execute.timeoutMs = 60'000;
-  NcclCall call{collectiveNames[cell.collective], cell.bytes, options.dtype == "bf16"};
-  row.nccl = !options.against.empty() && cell.collective != Broadcast;
-  if (row.nccl)
+  execute.repeatInputs = cell.bytes > mostChecked;
+  NcclCall call{kind, cell.bytes, options.dtype == "bf16"};
+  if (!options.against.empty()) {
     execute.nccl = &call;
+    row.modes = call.modes();
+  }
   Execution execution;
   CudaPaths paths{options.cudaDriver, options.cudaNvrtc, options.cudaHeaders, options.cudaCache,
                   ""};
@@ -192,6 +212,8 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
     wrong += row.wrong;
   }
   print(cell, row);
+  samples.push_back(
+      {row.form, kind, overlap::wireBytes(kind, nranks, double(cell.bytes)), row.best()});
   return true;
 }
 
@@ -206,7 +228,16 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     llvm::outs() << "error: " << why << "\n";
     return 2;
   }
+  overlap::CostModelResult model;
+  if (!options.machine.empty()) {
+    model = overlap::readCostModelFile(options.machine);
+    if (!model.model) {
+      llvm::outs() << "error: " << model.error << "\n";
+      return 1;
+    }
+  }
   std::string lines;
+  std::vector<Sample> samples;
   int64_t wrong = 0;
   int code = 0;
   for (int nranks : options.ranks) {
@@ -227,17 +258,21 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
       llvm::outs() << "error: this machine cannot be described\n";
       return 2;
     }
-    CudaBench bench(context, *machine, options, gpus, nranks);
+    CudaBench bench(context, *machine, options, gpus, nranks,
+                    model.model ? &*model.model : nullptr);
     bench.head();
     for (const Cell &cell : makeCells(options, nranks)) {
       bool kernel = options.algorithm.empty() || options.algorithm == "eager";
       bool streams = cell.bytes >= leastOfStreams || !kernel;
-      if ((kernel && !bench.run(cell, true)) || (streams && !bench.run(cell, false))) {
+      bool good = (!kernel || bench.run(cell, true)) && (!streams || bench.run(cell, false));
+      writeFile(options.json, lines + bench.lines); // a cell that hangs loses no other
+      if (!good) {
         code = 2;
         break;
       }
     }
     lines += bench.lines;
+    samples.insert(samples.end(), bench.samples.begin(), bench.samples.end());
     wrong += bench.wrong;
     if (code)
       break;
@@ -246,6 +281,14 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
   if (!code && wrong) {
     llvm::outs() << "error: " << wrong << " elements are wrong\n";
     code = 3;
+  }
+  if (!code && !options.calibrate.empty()) {
+    std::string card = llvm::formatv("{0} x {1}", gpus.count, gpus.name);
+    if (std::string what = calibrate(options.machine, options.calibrate, card, samples);
+        !what.empty()) {
+      llvm::outs() << "error: " << what << "\n";
+      code = 2;
+    }
   }
   return code;
 }

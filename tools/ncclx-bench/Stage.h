@@ -23,9 +23,17 @@
 
 namespace ncclx_bench {
 
-enum Collective { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, numCollectives };
+enum Collective {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Permute, ///< to the next rank; on GPUs alone
+  numCollectives
+};
 constexpr const char *collectiveNames[] = {"all_reduce", "all_gather", "reduce_scatter",
-                                           "all_to_all", "broadcast"};
+                                           "all_to_all", "broadcast",  "permute"};
 
 inline int64_t nowNs() {
   timespec t;
@@ -36,7 +44,7 @@ inline int64_t nowNs() {
 struct Cell {
   int32_t collective;
   int32_t inPlace;
-  int64_t count; ///< f32 of one rank's part: of the whole for all_reduce and broadcast
+  int64_t count; ///< f32 of one rank's part: of the whole for all_reduce, broadcast and permute
   int64_t bytes; ///< of the whole, as nccl-tests counts
 };
 

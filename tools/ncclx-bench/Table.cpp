@@ -20,7 +20,7 @@ static double medianSeconds(const Stage &stage, int library, int cell) {
 }
 
 double ncclx_bench::busFactor(int collective, int n) {
-  if (collective == Broadcast)
+  if (collective == Broadcast || collective == Permute)
     return 1;
   return collective == AllReduce ? 2.0 * (n - 1) / n : double(n - 1) / n;
 }

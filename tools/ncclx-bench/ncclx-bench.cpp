@@ -28,7 +28,8 @@ cl::list<int> ranksOption("ranks", cl::CommaSeparated, cl::desc("Rank counts (2,
                           cl::cat(category));
 cl::list<std::string> collectivesOption("collectives", cl::CommaSeparated,
                                         cl::desc("all_reduce, all_gather, reduce_scatter, "
-                                                 "all_to_all, broadcast (all of them)"),
+                                                 "all_to_all, broadcast (all of them); on GPUs "
+                                                 "permute, too"),
                                         cl::cat(category));
 cl::opt<std::string> minOption("min-bytes", cl::init("8"), cl::desc("Smallest size, as 8 or 64K"),
                                cl::cat(category));
@@ -66,6 +67,14 @@ cl::opt<std::string> nvrtcOption("cuda-nvrtc", cl::desc("As in ncclx-run"), cl::
 cl::opt<std::string> headersOption("cuda-headers", cl::desc("As in ncclx-run"), cl::cat(category));
 cl::opt<std::string> cacheOption("cuda-cache", cl::desc("As in ncclx-run (none)"),
                                  cl::cat(category));
+cl::opt<std::string> machineOption("machine", cl::value_desc("FILE"),
+                                   cl::desc("On GPUs: predict each cell by this machine file"),
+                                   cl::cat(category));
+cl::opt<std::string>
+    calibrateOption("calibrate", cl::value_desc("FILE"),
+                    cl::desc("On GPUs: write --machine with an engine for each collective "
+                             "and form, of what was measured"),
+                    cl::cat(category));
 cl::opt<std::string> tuneOption("tune", cl::value_desc("FILE"),
                                 cl::desc("Measure each algorithm, and write a rule file (CSV) with "
                                          "the fastest by size"),
@@ -127,6 +136,10 @@ std::string readOptions(Options &o) {
   if (batchOption < 1 || batchOption > 10'000)
     return "--batch-ms is " + std::to_string(batchOption) + ", expected 1 to 10000";
   bool cuda = backendOption == "cuda";
+  if (!cuda && llvm::is_contained(o.collectives, int(Permute)))
+    return "--collectives has 'permute', which is measured with --backend=cuda alone";
+  if ((!cuda && !machineOption.empty()) || (machineOption.empty() && !calibrateOption.empty()))
+    return "--machine is for --backend=cuda, and --calibrate takes it";
   if (!cuda && backendOption != "host")
     return "--backend is '" + backendOption + "', expected host or cuda";
   const char *other = cuda ? "nccl" : "openmpi";
@@ -159,6 +172,8 @@ std::string readOptions(Options &o) {
   o.cudaNvrtc = nvrtcOption;
   o.cudaHeaders = headersOption;
   o.cudaCache = cacheOption;
+  o.machine = machineOption;
+  o.calibrate = calibrateOption;
   return "";
 }
 

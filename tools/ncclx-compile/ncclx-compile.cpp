@@ -1,6 +1,7 @@
 //===- ncclx-compile.cpp - A graph to C++, a header and an object ------------------------===//
 #include "CppCarrier.h"
 #include "CudaCarrier.h"
+#include "GpuForm.h"
 #include "SizeOption.h"
 
 #include "ncclx/Cpp/CppSource.h"
@@ -64,9 +65,12 @@ cl::opt<std::string>
                  cl::desc("Compute capabilities that kernels are compiled for, 90 for 9.0; or "
                           "source: by whom the plan is prepared (--backend=cuda)"),
                  cl::cat(category));
-cl::opt<std::string> cudaKernel("cuda-kernel", cl::value_desc("BLOCKS|auto"),
+cl::opt<std::string> cudaKernel("cuda-kernel", cl::value_desc("BLOCKS|auto|model"),
                                 cl::desc("The schedule as one kernel, as for ncclx-run"),
                                 cl::cat(category));
+cl::opt<std::string> cudaMachine("cuda-machine", cl::value_desc("FILE"),
+                                 cl::desc("Machine file for --cuda-kernel=model"),
+                                 cl::cat(category));
 cl::opt<std::string> cudaNvrtc("cuda-nvrtc", cl::value_desc("FILE"),
                                cl::desc("Library with NVRTC (default: that of CUDA 13 or 12)"),
                                cl::cat(category));
@@ -148,10 +152,13 @@ int main(int argc, char **argv) {
     return finish(BadUsage, "--gemm is '" + gemmOption +
                                 "', expected cublaslt or generated, with --backend=cuda");
   int64_t blocks = 0;
-  if (!cudaKernel.empty()) {
+  bool byModel = cudaKernel == "model";
+  if (byModel != !cudaMachine.empty())
+    return finish(BadUsage, "--cuda-kernel=model is for --backend=cuda and takes --cuda-machine");
+  if (!cudaKernel.empty() && !byModel) {
     if (cudaKernel != "auto" && (StringRef(cudaKernel).getAsInteger(10, blocks) || blocks < 1))
-      return finish(BadUsage,
-                    "--cuda-kernel is '" + cudaKernel + "', expected a number of blocks or auto");
+      return finish(BadUsage, "--cuda-kernel is '" + cudaKernel +
+                                  "', expected a number of blocks, auto or model");
     gpu.kernelBlocks = blocks;
   }
 
@@ -185,6 +192,20 @@ int main(int argc, char **argv) {
     graph.groupProducts();
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
+  if (byModel) {
+    overlap::CostModelResult machine = overlap::readCostModelFile(cudaMachine);
+    if (!machine.model)
+      return finish(BadUsage, machine.error);
+    if (!graph.openSizes().empty())
+      return finish(BadUsage, "--cuda-kernel=model takes graphs of known sizes");
+    FailureOr<GpuForm> form = fasterForm(graph, *machine.model);
+    if (failed(form))
+      return finish(BadInput, "no form can be chosen for the graph " + graphFile);
+    if (*form == GpuForm::Kernel) {
+      gpu.kernelBlocks = 0;
+      graph.asOneKernel(0);
+    }
+  }
   std::string error;
   std::vector<SmallVector<int64_t>> sizes = readSizeOptions(sizeOptions, graph.openSizes(), error);
   if (!error.empty())

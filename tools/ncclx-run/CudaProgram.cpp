@@ -100,6 +100,7 @@ LogicalResult CudaProgram::makeKernel(Compilation &compilation, int64_t blocks, 
       compilation.scheduleModule().lookupSymbol<ctran::ProgramOp>(compilation.function());
   CudaOptions options;
   options.blocks = blocks;
+  options.mostBlocks = compilation.multiprocessors();
   options.timeline = timeline;
   FailureOr<CudaKernel> kernel = emitCudaKernel(program, options);
   if (failed(kernel))

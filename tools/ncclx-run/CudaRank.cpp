@@ -253,9 +253,20 @@ std::vector<std::vector<char>> CudaRank::contents(uint64_t set) {
     if (window.role == ctran::WindowRole::Scratch)
       continue;
     all[w].assign(window.bytes, char(0xff)); // what is left out must show
-    if (window.role != ctran::WindowRole::Output)
-      fillInputs(world.options.seed + set, world.options.isUniform(window.argument) ? 0 : seat.rank,
-                 window.argument, window.type, all[w].data(), world.options.exact);
+    if (window.role == ctran::WindowRole::Output)
+      continue;
+    // What repeats is drawn once.
+    Type type = window.type;
+    size_t bytes = all[w].size();
+    constexpr int64_t drawn = 1 << 20;
+    if (world.options.repeatInputs && window.type.getNumElements() > drawn) {
+      type = MemRefType::get({drawn}, window.type.getElementType());
+      bytes = bytes / size_t(window.type.getNumElements()) * drawn;
+    }
+    fillInputs(world.options.seed + set, world.options.isUniform(window.argument) ? 0 : seat.rank,
+               window.argument, type, all[w].data(), world.options.exact);
+    for (size_t done = bytes; done < all[w].size(); done += bytes)
+      memcpy(all[w].data() + done, all[w].data(), std::min(bytes, all[w].size() - done));
   }
   return all;
 }
@@ -329,7 +340,7 @@ bool CudaRank::replay(ArrayRef<size_t> results) {
 }
 
 bool CudaRank::launch(int contender, int64_t times) {
-  int kinds = world.options.nccl ? 1 + Nccl::modes : 1;
+  int kinds = world.options.nccl ? 1 + world.options.nccl->modes() : 1;
   if (contender >= kinds) {
     for (int64_t i = 0; i < std::max<int64_t>(1, times / world.options.graphRuns); ++i)
       if (!good(ncclxrtCudaGraphLaunch(graphs[contender - kinds], stream)))
@@ -413,7 +424,7 @@ void CudaRank::run(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> 
                        [&](const void *mine, size_t bytes, void *all) {
                          return seat.peers.gather(seat.rank, mine, bytes, all);
                        });
-    for (int mode = 0; mode < Nccl::modes; ++mode) {
+    for (int mode = 0; mode < world.options.nccl->modes(); ++mode) {
       auto once = [&] {
         failed = nccl.launch(mode, stream);
         return failed.empty();
@@ -480,7 +491,7 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
                         const CudaPaths &cuda, const CudaDevices &devices,
                         const ExecuteOptions &given) {
   ExecuteOptions options = given;
-  int contenders = (options.nccl ? 1 + Nccl::modes : 1) * (options.graphRuns ? 2 : 1);
+  int contenders = (options.nccl ? 1 + options.nccl->modes() : 1) * (options.graphRuns ? 2 : 1);
   if (!share(plan, options, size_t(options.rounds) * contenders))
     return false;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);

@@ -28,6 +28,7 @@ struct ExecuteOptions {
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
   bool exact = false;        ///< inputs whose sums no order changes
+  bool repeatInputs = false; ///< on GPUs: inputs repeat after 1 Mi elements, and are soon made
   /// Products add in an order of their own: unless inputs are exact, what depends on one is
   /// compared within what that can change.
   bool reordered = false;

@@ -31,6 +31,11 @@ const char *Nccl::modeName(int mode) {
   F(AllReduce)                                                                                     \
   F(ReduceScatter)                                                                                 \
   F(AlltoAll)                                                                                      \
+  F(Broadcast)                                                                                     \
+  F(Send)                                                                                          \
+  F(Recv)                                                                                          \
+  F(GroupStart)                                                                                    \
+  F(GroupEnd)                                                                                      \
   F(GetErrorString)
 
 static struct {
@@ -61,7 +66,7 @@ bool Nccl::available(std::string &why) {
 
 struct Nccl::State {
   NcclCall call;
-  int32_t ranks = 1;
+  int32_t rank = 0, ranks = 1;
   ncclComm_t comm[modes] = {};
   void *in = nullptr, *out = nullptr;
 };
@@ -82,17 +87,17 @@ void Nccl::leave() {
 static std::string text(ncclResult_t result, const char *what) {
   return result == ncclSuccess ? "" : std::string(what) + " failed: " + api.GetErrorString(result);
 }
-#define NCCLX_TRY(call)                                                                            \
-  if (std::string wrong = text(api.call, "nccl" #call); !wrong.empty())                            \
+#define NCCLX_TRY(what)                                                                            \
+  if (std::string wrong = text(api.what, "nccl" #what); !wrong.empty())                            \
   return wrong
 
 std::string Nccl::join(int32_t rank, int32_t ranks, const NcclCall &call,
                        llvm::function_ref<bool(const void *, size_t, void *)> gather) {
   State &s = *state;
-  s.call = call, s.ranks = ranks;
+  s.call = call, s.rank = rank, s.ranks = ranks;
   NCCLX_TRY(MemAlloc(&s.in, size_t(call.bytes)));
   NCCLX_TRY(MemAlloc(&s.out, size_t(call.bytes)));
-  for (int mode = 0; mode < modes; ++mode) {
+  for (int mode = 0; mode < call.modes(); ++mode) {
     ncclUniqueId id{};
     if (rank == 0)
       NCCLX_TRY(GetUniqueId(&id));
@@ -118,11 +123,19 @@ std::string Nccl::launch(int mode, void *on) {
   ncclDataType_t type = s.call.bf16 ? ncclBfloat16 : ncclFloat32;
   size_t all = size_t(s.call.bytes) / (s.call.bf16 ? 2 : 4), piece = all / size_t(s.ranks);
   ncclComm_t comm = s.comm[mode];
+  if (s.call.kind == "permute") {
+    NCCLX_TRY(GroupStart());
+    NCCLX_TRY(Send(s.in, all, type, (s.rank + 1) % s.ranks, comm, stream));
+    NCCLX_TRY(Recv(s.out, all, type, (s.rank + s.ranks - 1) % s.ranks, comm, stream));
+    NCCLX_TRY(GroupEnd());
+    return "";
+  }
   ncclResult_t result =
       s.call.kind == "all_gather" ? api.AllGather(s.in, s.out, piece, type, comm, stream)
       : s.call.kind == "reduce_scatter"
           ? api.ReduceScatter(s.in, s.out, piece, type, ncclSum, comm, stream)
       : s.call.kind == "all_reduce" ? api.AllReduce(s.in, s.out, all, type, ncclSum, comm, stream)
+      : s.call.kind == "broadcast"  ? api.Broadcast(s.in, s.out, all, type, 0, comm, stream)
                                     : api.AlltoAll(s.in, s.out, piece, type, comm, stream);
   return text(result, ("NCCL's " + s.call.kind).c_str());
 }

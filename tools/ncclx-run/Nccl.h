@@ -12,9 +12,15 @@ namespace mlir::ncclx {
 
 /// One collective over all ranks, as NCCL counts it.
 struct NcclCall {
-  std::string kind;  ///< "all_gather", "all_reduce" (a sum), "reduce_scatter" or "all_to_all"
+  /// "all_gather", "all_reduce" (a sum), "reduce_scatter", "all_to_all", "broadcast" from rank 0,
+  /// or "permute" to the next rank, a send and a receive.
+  std::string kind;
   int64_t bytes = 0; ///< of the larger of a rank's two buffers
   bool bf16 = false; ///< else f32
+
+  /// Of Nccl::modes the first so many. A broadcast of 4 MiB with zero CTAs did not return (NCCL
+  /// 2.28.3, test/Bench/cuda).
+  int modes() const { return kind == "broadcast" ? 2 : 3; }
 };
 
 /// One rank's communicators, loaded at run time: default, symmetric windows, and zero CTAs.

@@ -44,6 +44,16 @@ struct Slice {
 };
 } // namespace
 
+/// Whether a factor of a product holds 8-bit floats, perhaps extended and scaled.
+static bool isOfBytes(Value factor) {
+  auto type = dyn_cast<ShapedType>(factor.getType());
+  auto element = type ? dyn_cast<FloatType>(type.getElementType()) : FloatType();
+  if (!element || element.getWidth() <= 8)
+    return bool(element);
+  auto scaling = factor.getDefiningOp<linalg::GenericOp>();
+  return scaling && matchScaling(scaling) && isOfBytes(scaling.getDpsInputs().front());
+}
+
 double mlir::ncclx::productTolerance(func::FuncOp function, unsigned index) {
   Slice slice;
   slice.add(function.getBody().front().getTerminator()->getOperand(index));
@@ -67,6 +77,10 @@ double mlir::ncclx::productTolerance(func::FuncOp function, unsigned index) {
     products += 2 * (terms + 1) * roundoff(sum);
     if (op->hasAttr(kAllowTf32AttrName))
       products += std::ldexp(1.0, -10);
+    // Hopper's tensor cores align 32 products of 8-bit floats and the sum so far to the largest
+    // exponent, and keep 13 bits behind the point of each, and of their sum.
+    if (llvm::all_of(structured.getDpsInputs(), isOfBytes))
+      products += std::ldexp(terms + 2 * std::ceil(terms / 32), -13);
   }
   return products == 0 ? 0 : products + rounding;
 }

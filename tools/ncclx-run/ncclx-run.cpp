@@ -3,6 +3,7 @@
 #include "CppCarrier.h"
 #include "CudaCarrier.h"
 #include "Execute.h"
+#include "GpuForm.h"
 #include "MachineFile.h"
 #include "Nccl.h"
 #include "Report.h"
@@ -78,11 +79,15 @@ cl::opt<std::string> cudaCache("cuda-cache", cl::value_desc("DIR"),
                                         "user's cache)"),
                                cl::cat(category));
 cl::opt<std::string> cudaKernel(
-    "cuda-kernel", cl::value_desc("BLOCKS|auto"),
+    "cuda-kernel", cl::value_desc("BLOCKS|auto|model"),
     cl::desc("Run the program as one kernel: a written one of sm lanes, or a graph, whose "
-             "collectives then send packets; so many blocks where ops may share them "
-             "(default: on streams)"),
+             "collectives then send packets; so many blocks where ops may share them; "
+             "model: where --cuda-machine says that this is faster (default: on streams)"),
     cl::cat(category));
+cl::opt<std::string> cudaMachine("cuda-machine", cl::value_desc("FILE"),
+                                 cl::desc("Machine file of --cuda-kernel=model, as ncclx-bench "
+                                          "--calibrate writes it"),
+                                 cl::cat(category));
 cl::opt<std::string>
     gemmOption("gemm", cl::init("generated"), cl::value_desc("generated|cublaslt"),
                cl::desc("On GPUs: products of matrices as kernels of the reference's bits, or by "
@@ -546,7 +551,7 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     return finish(report, RunFailed, execution.error);
   report.runSeconds = execution.seconds;
   for (auto [contender, seconds] : llvm::enumerate(execution.burstSeconds)) {
-    size_t kinds = options.nccl ? 1 + Nccl::modes : 1;
+    size_t kinds = options.nccl ? 1 + options.nccl->modes() : 1;
     bool replayed = contender >= kinds;
     if (contender % kinds == 0)
       (replayed ? report.graphSeconds : report.burstSeconds) = seconds;
@@ -627,13 +632,16 @@ int main(int argc, char **argv) {
         report, BadUsage,
         "--graph is for --backend=cuda, and takes a number of runs; --replays is at least 1");
   int64_t kernelBlocks = 0;
-  bool oneKernel = !cudaKernel.empty();
-  if (oneKernel &&
+  bool oneKernel = !cudaKernel.empty(), byModel = cudaKernel == "model";
+  if (byModel != !cudaMachine.empty() || (byModel && !cuda))
+    return finish(report, BadUsage,
+                  "--cuda-kernel=model is for --backend=cuda and takes --cuda-machine");
+  if (oneKernel && !byModel &&
       (!cuda || (cudaKernel != "auto" &&
                  (StringRef(cudaKernel).getAsInteger(10, kernelBlocks) || kernelBlocks < 1))))
     return finish(report, BadUsage,
                   "--cuda-kernel is '" + cudaKernel +
-                      "', expected a number of blocks or auto, with --backend=cuda");
+                      "', expected a number of blocks, auto or model, with --backend=cuda");
   if (gemmOption != "generated" && (gemmOption != "cublaslt" || !cuda || oneKernel))
     return finish(report, BadUsage,
                   "--gemm is '" + gemmOption +
@@ -675,7 +683,7 @@ int main(int argc, char **argv) {
   }
   report.rate = target.rate;
   Compilation compilation(context, target);
-  if (oneKernel)
+  if (oneKernel && !byModel)
     compilation.asOneKernel(kernelBlocks);
   if (gemmOption == "cublaslt")
     compilation.groupProducts();
@@ -687,6 +695,19 @@ int main(int argc, char **argv) {
     return finish(report, BadInput,
                   "--ranks is " + std::to_string(ranksOption) + ", but the graph's grid has " +
                       std::to_string(compilation.ranks()) + " ranks");
+  if (byModel) {
+    overlap::CostModelResult machine = overlap::readCostModelFile(cudaMachine);
+    if (!machine.model)
+      return finish(report, BadUsage, machine.error);
+    if (!compilation.openSizes().empty())
+      return finish(report, BadUsage, "--cuda-kernel=model takes graphs of known sizes");
+    FailureOr<GpuForm> form = fasterForm(compilation, *machine.model);
+    if (failed(form))
+      return finish(report, BadInput, "no form can be chosen for the graph " + graphFile);
+    oneKernel = *form == GpuForm::Kernel;
+    if (oneKernel)
+      compilation.asOneKernel(0);
+  }
   Setting setting{*read.topology, context, target.rate, cuda, oneKernel, kernelBlocks};
   ArrayRef<OpenSize> open = compilation.openSizes();
   std::string error;

@@ -186,8 +186,8 @@ bool Finder::visitScaling(linalg::GenericOp op) {
       if (!attachScale(product, scale))
         return false;
     product.type = result;
-  } else if (content->kind != Content::Zeros) {
-    return refuse("it reads memory that nobody has written");
+  } else if (scaling->factor != 1 || !scales.empty()) {
+    return refuse("it scales zeros, which need not stay zeros");
   }
   return write(op.getDpsInits().front(), *content);
 }
@@ -226,6 +226,8 @@ bool Finder::visit(Operation &op) {
     return write(fill.getOutputs().front(), zeros);
   }
   if (isa<memref::CopyOp, linalg::CopyOp>(op)) {
+    if (getElementTypeOrSelf(op.getOperand(0)) != getElementTypeOrSelf(op.getOperand(1)))
+      return refuse("a copy changes the type of elements"); // of linalg's: it may round
     std::optional<Content> content = read(op.getOperand(0));
     return content && write(op.getOperand(1), *content);
   }
@@ -301,10 +303,11 @@ std::optional<CudaGemm> Finder::describe(const Content &content) {
     refuse("nothing is multiplied, and what is there is scaled");
     return std::nullopt;
   }
-  if (gemm.d.argument == gemm.a.argument || gemm.d.argument == gemm.b.argument) {
-    refuse("the result is written over a factor");
-    return std::nullopt;
-  }
+  for (const CudaGemm::Matrix *factor : {&gemm.a, &gemm.b})
+    if (gemm.d.argument == factor->argument || gemm.d.argument == factor->scale) {
+      refuse("the result is written over a factor, or its scale");
+      return std::nullopt;
+    }
   if (product.c && c.root == content.at.root && !(c == content.at)) {
     refuse("the result is written over another part of what it is added to");
     return std::nullopt;

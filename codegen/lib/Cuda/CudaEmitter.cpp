@@ -2,6 +2,7 @@
 #include "KernelEmitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -390,11 +391,20 @@ LogicalResult KernelEmitter::emitReduce(ctran::ReduceOp op, unsigned step) {
     return op.emitOpError("reduces ")
            << element << " in " << op.getAccumulate() << "; the device library reduces floats of "
            << "less than 32 bits in f32 and everything else in itself";
-  if (op.getKind() == ctran::ReduceKind::Prod || op.getScale() || op.getDivide())
-    return op.emitOpError("multiplies, scales or divides, which the device library does not");
-  const char *kind = op.getKind() == ctran::ReduceKind::Sum   ? "Sum"
-                     : op.getKind() == ctran::ReduceKind::Min ? "Min"
-                                                              : "Max";
+  if (op.getScale() && op.getDivide())
+    return op.emitOpError("scales and divides; the device library does one of both");
+  const char *kind = op.getScale()                             ? "ScaledSum"
+                     : op.getDivide()                          ? "Avg"
+                     : op.getKind() == ctran::ReduceKind::Sum  ? "Sum"
+                     : op.getKind() == ctran::ReduceKind::Prod ? "Prod"
+                     : op.getKind() == ctran::ReduceKind::Min  ? "Min"
+                                                               : "Max";
+  std::string arguments;
+  if (op.getScale() || op.getDivide()) {
+    llvm::raw_string_ostream os(arguments);
+    os << llvm::format("%.17g", op.getScale() ? op.getScaleAttr().getValueAsDouble() : 1.0) << ", "
+       << (op.getDivide() ? int64_t(*op.getDivide()) : 1);
+  }
   if (op.getNotify() && isPacketSlot(op.getNotify()))
     return op.emitOpError("sends its result as packets, which the CUDA emitter does not lower yet");
   startData();
@@ -413,8 +423,8 @@ LogicalResult KernelEmitter::emitReduce(ctran::ReduceOp op, unsigned step) {
   }
   if (packets.empty()) {
     line() << formatv("reduceBytes<{0}, ReduceOp::{1}, {2}>({3}, {4}, [&](int i) {{ return to[i]; "
-                      "}, [&](int i) {{ return from[i]; }, {5}, ReduceArgs{{});\n",
-                      type, kind, sources.size(), workers(), dests.size(), length);
+                      "}, [&](int i) {{ return from[i]; }, {5}, ReduceArgs{{{6}});\n",
+                      type, kind, sources.size(), workers(), dests.size(), length, arguments);
   } else {
     if ((count.empty() && plain.size() != 1) || dests.size() != 1)
       return op.emitOpError("combines packets with ")
@@ -443,9 +453,9 @@ LogicalResult KernelEmitter::emitReduce(ctran::ReduceOp op, unsigned step) {
     line() << "const Words<aligned> result(to[0], span.bytes);\n";
     line() << formatv(
         "reducePackets<Packet, aligned, {0}, ReduceOp::{1}>({2}, int({3}), {4}, [&](int i) {{ "
-        "return {5}; }, span, ReduceArgs{{}, PacketRun{{epoch, a.guard, {6}}, [&](int64_t u, "
+        "return {5}; }, span, ReduceArgs{{{7}}, PacketRun{{epoch, a.guard, {6}}, [&](int64_t u, "
         "Unit unit) {{ unpackUnit<Packet>(result, u, span.words, unit); });\n",
-        type, kind, count, own, mine, from, step);
+        type, kind, count, own, mine, from, step, arguments);
   }
   --indent;
   line() << "}\n";
@@ -504,7 +514,10 @@ void KernelEmitter::chooseShape() {
   auto ofKiB = [&](int64_t most) { return std::clamp<int64_t>((bytes + 1023) >> 10, 1, most); };
   options.threads = bytes <= (128 << 10) ? 128 : bytes <= (256 << 10) ? 256 : 512;
   if (together)
-    blocks = ofKiB(bytes <= (64 << 10) ? 64 : bytes <= (256 << 10) ? 128 : 132);
+    blocks =
+        ofKiB(std::min<int64_t>(options.mostBlocks, bytes <= (64 << 10)    ? 64
+                                                    : bytes <= (256 << 10) ? 128
+                                                                           : options.mostBlocks));
   else if (!blockLoop)
     options.threads = 512;
 }

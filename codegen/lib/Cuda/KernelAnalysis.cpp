@@ -76,6 +76,9 @@ LogicalResult KernelEmitter::analyse() {
       return WalkResult(op->emitOpError("is on lane ")
                         << ctran::stringifyLaneKind(lane.getLaneKind())
                         << "; the CUDA emitter lowers lane sm, and copy engines not yet");
+    if (ctran::isInNetwork(op))
+      return WalkResult(
+          op->emitOpError("is done by a switch, which the CUDA emitter does not ask"));
     ops.push_back(lane);
     Value index = lane.getLaneIndexValue();
     std::optional<int64_t> constant = index ? ctran::constantOf(index) : 0;

@@ -32,8 +32,9 @@ Value HostEmitter::constant(int64_t value) {
 
 LogicalResult HostEmitter::lowerScalar(Operation *op) {
   // Looked through at their uses, or done where blocks end.
-  if (isa<ctran::WindowOp, ctran::ReindexOp, ctran::SlotsOp, ctran::PeerViewOp, ctran::RangeOp,
-          ctran::SlotOp, ctran::CoordOp, ctran::ShiftOp, ctran::ReturnOp, scf::YieldOp>(op))
+  if (isa<ctran::WindowOp, ctran::ReindexOp, ctran::SlotsOp, ctran::PeerViewOp, ctran::MembersOp,
+          ctran::RangeOp, ctran::SlotOp, ctran::CoordOp, ctran::ShiftOp, ctran::ReturnOp,
+          scf::YieldOp>(op))
     return success();
   if (auto value = dyn_cast<ctran::CoordValueOp>(op)) {
     map(value.getResult(), coord(value.getCoord()));
@@ -182,6 +183,26 @@ FailureOr<Box> HostEmitter::box(Value range, bool each) {
   box.stride = constant(space.rows ? stored / space.rows : 0);
   box.rowBytes = mul(op.getSize() ? number(op.getSize()) : sub(end, begin), unit);
   return box;
+}
+
+FailureOr<SmallVector<Box>> HostEmitter::boxes(Value range, bool each) {
+  FailureOr<Box> own = box(range, each);
+  if (failed(own))
+    return failure();
+  ctran::MembersOp members = ctran::resolveRange(range)->members;
+  if (!members)
+    return SmallVector<Box>{*own};
+  SmallVector<Box> all;
+  for (ArrayRef<int64_t> shift : ctran::memberShifts(members)) {
+    Value rank = constant(0);
+    for (auto [axis, by] : llvm::enumerate(shift)) {
+      Value size = constant(program.getAxisSize(axis)), at = this->own[axis];
+      rank = add(mul(rank, size), by == 0 ? at : rem(add(at, constant(by)), size));
+    }
+    all.push_back(*own);
+    all.back().peer = rank;
+  }
+  return all;
 }
 
 void HostEmitter::fitScratch(ArrayRef<Box *> boxes) {

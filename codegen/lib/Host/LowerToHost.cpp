@@ -165,16 +165,20 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
   if (failed(source))
     return failure();
   Value none = e.constant(-1), zero = e.constant(0);
-  for (auto [i, range] : llvm::enumerate(op.getDests())) {
-    FailureOr<Box> dest = e.box(range);
-    if (failed(dest))
+  SmallVector<Box> dests;
+  for (Value range : op.getDests()) {
+    FailureOr<SmallVector<Box>> found = e.boxes(range);
+    if (failed(found))
       return failure();
-    Box from = *source, to = *dest;
+    llvm::append_range(dests, *found);
+  }
+  for (auto [i, dest] : llvm::enumerate(dests)) {
+    Box from = *source, to = dest;
     e.fitScratch({&from, &to});
     SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
     to.append(arguments);
     from.append(arguments);
-    bool last = i + 1 == op.getDests().size();
+    bool last = i + 1 == dests.size();
     if (op.getNotify() && last) {
       FailureOr<Counter> slot = e.counter(op.getNotify());
       if (failed(slot))
@@ -191,28 +195,39 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
 LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane) {
   SmallVector<Box> sources;
   for (Value range : op.getSources()) {
-    FailureOr<Box> box = e.box(range, /*each=*/true);
-    if (failed(box))
+    FailureOr<SmallVector<Box>> found = e.boxes(range, /*each=*/true);
+    if (failed(found))
       return failure();
-    sources.push_back(*box);
+    llvm::append_range(sources, *found);
   }
-  FailureOr<Box> first = e.box(op.getDests().front());
-  if (failed(first))
-    return failure();
-  FailureOr<int64_t> dtype = e.dtype(op, first->elementType);
+  SmallVector<Box> dests;
+  for (Value range : op.getDests()) {
+    FailureOr<SmallVector<Box>> found = e.boxes(range);
+    if (failed(found))
+      return failure();
+    llvm::append_range(dests, *found);
+  }
+  FailureOr<int64_t> dtype = e.dtype(op, dests.front().elementType);
   FailureOr<int64_t> acc = e.dtype(op, op.getAccumulate());
   if (failed(dtype) || failed(acc))
     return failure();
-  Box dest = *first;
+  Box dest = dests.front();
   SmallVector<Box *> all{&dest};
   for (Box &box : sources)
     all.push_back(&box);
   e.fitScratch(all);
-  // The runtime takes `count` boxes a step apart and one more.
-  if (sources.size() > 2 || (sources.size() == 2 && sources[1].count))
-    return op.emitOpError("has ")
-           << sources.size()
-           << " sources; the host carrier takes one interval or box and at most one box after it";
+  // A carrier takes `count` boxes a step apart and then single ones; on streams, one of these.
+  bool single = llvm::none_of(ArrayRef(sources).drop_front(), [](const Box &b) { return b.count; });
+  if (!single || (e.target == HostTarget::Cuda && sources.size() > 2))
+    return op.emitOpError("has ") << sources.size()
+                                  << " sources; the carrier takes one interval or "
+                                  << "box and then "
+                                  << (single ? "at most one box" : "no other interval");
+  for (const Box &more : ArrayRef(sources).drop_front(std::min<size_t>(2, sources.size()))) {
+    SmallVector<Value> operand{e.constant(id), e.constant(lane)};
+    more.append(operand);
+    call("ncclxrt_operand", operand);
+  }
   SmallVector<Value> arguments{e.constant(id), e.constant(lane), e.constant(int64_t(op.getKind())),
                                e.constant(*dtype), e.constant(*acc)};
   double scale = op.getScale() ? op.getScale()->convertToDouble() : 1.0;
@@ -226,7 +241,7 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
   sources[0].append(arguments);
   arguments.push_back(sources[0].count ? sources[0].count : e.constant(1));
   arguments.push_back(sources[0].count ? sources[0].step : e.constant(0));
-  if (sources.size() == 2) {
+  if (sources.size() > 1) {
     sources[1].append(arguments);
   } else {
     arguments.append({e.constant(-1), e.constant(-1)});
@@ -234,11 +249,7 @@ LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane
   }
   call("ncclxrt_reduce", arguments);
   // Other destinations get the sum from the first one.
-  for (Value range : op.getDests().drop_front()) {
-    FailureOr<Box> more = e.box(range);
-    if (failed(more))
-      return failure();
-    Box to = *more;
+  for (Box to : ArrayRef(dests).drop_front()) {
     e.fitScratch({&dest, &to});
     SmallVector<Value> copy{e.constant(id), e.constant(lane)};
     to.append(copy);
@@ -311,6 +322,8 @@ LogicalResult Lowering::lowerCount(ctran::CountOp op, int64_t id, int64_t lane) 
 
 LogicalResult Lowering::lowerLaneOp(ctran::ScheduleOpInterface op) {
   e.setLocation(op.getLoc());
+  if (e.target == HostTarget::Cuda && ctran::isInNetwork(op))
+    return op->emitOpError("is done by a switch, which programs on streams do not ask");
   // Proof only: no code, and no order either.
   if (isa<ctran::SourceOp, ctran::SinkOp>(op))
     return success();

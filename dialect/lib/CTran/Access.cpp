@@ -55,9 +55,12 @@ FailureOr<WindowRef> ctran::resolveWindow(Value value) {
     if (auto reindex = dyn_cast<ReindexOp>(op); reindex && !ref.reindex) {
       ref.reindex = reindex;
       value = reindex.getWindow();
-    } else if (auto view = dyn_cast<PeerViewOp>(op); view && !ref.view) {
+    } else if (auto view = dyn_cast<PeerViewOp>(op); view && ref.isOwn()) {
       ref.view = view;
       value = view.getMemory();
+    } else if (auto members = dyn_cast<MembersOp>(op); members && ref.isOwn()) {
+      ref.members = members;
+      value = members.getWindow();
     } else {
       break;
     }
@@ -258,6 +261,53 @@ bool ctran::samePoint(PeerViewOp a, PeerViewOp b) {
     return sameValue(a.getRank(), b.getRank());
   return llvm::all_of(llvm::zip(a.getPoint(), b.getPoint()),
                       [](auto pair) { return sameValue(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+//===--- what switches do ------------------------------------------------------------===//
+
+SmallVector<SmallVector<int64_t, 4>> ctran::memberShifts(MembersOp members) {
+  ProgramOp program = programOf(members);
+  SmallVector<SmallVector<int64_t, 4>> shifts{SmallVector<int64_t, 4>(program.getGrid().size(), 0)};
+  for (auto name : members.getAxes().getAsRange<StringAttr>()) {
+    unsigned axis = *program.getAxisIndex(name);
+    SmallVector<SmallVector<int64_t, 4>> next;
+    for (SmallVector<int64_t, 4> &shift : shifts)
+      for (int64_t by = 0, n = program.getAxisSize(axis); by < n; ++by) {
+        shift[axis] = by;
+        next.push_back(shift);
+      }
+    shifts = std::move(next);
+  }
+  return shifts;
+}
+
+bool ctran::isInNetwork(Operation *op) {
+  auto lane = dyn_cast<ScheduleOpInterface>(op);
+  if (!lane)
+    return false;
+  SmallVector<BoxAccess> accesses;
+  lane.getAccesses(accesses);
+  return llvm::any_of(accesses, [](const BoxAccess &access) {
+    FailureOr<BoxRef> box = resolveRange(access.range);
+    return succeeded(box) && box->members;
+  });
+}
+
+// Those of NVLink switches of PTX 8.1: sums of floats that are accumulated in f32 where they are
+// narrower, and of integers their sum, least and greatest. What becomes of a NaN in a least or
+// greatest of floats is not said, so that these are not taken.
+std::optional<std::string> ctran::whyNotInNetwork(ReduceKind kind, Type element, Type accumulate) {
+  bool floats = isa<Float32Type, Float64Type, Float16Type, BFloat16Type>(element);
+  bool integers = element.isInteger(32) || element.isInteger(64);
+  bool sum = kind == ReduceKind::Sum;
+  bool kept = accumulate == element ||
+              (isa<Float16Type, BFloat16Type>(element) && isa<Float32Type>(accumulate));
+  if ((floats && sum && kept) || (integers && kind != ReduceKind::Prod && kept))
+    return std::nullopt;
+  std::string text;
+  llvm::raw_string_ostream(text) << "a switch has no " << stringifyReduceKind(kind) << " of "
+                                 << element << " accumulated in " << accumulate;
+  return text;
 }
 
 //===--- symmetry ------------------------------------------------------------------===//

@@ -10,6 +10,8 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::ctran;
 
@@ -211,6 +213,36 @@ LogicalResult PeerViewOp::verify() {
   return success();
 }
 
+LogicalResult MembersOp::verify() {
+  auto program = needProgram(*this);
+  if (!program)
+    return failure();
+  llvm::StringSet<> seen;
+  int64_t members = 1;
+  for (auto axis : getAxes().getAsRange<StringAttr>()) {
+    auto found = program.getAxisIndex(axis);
+    if (!found || !seen.insert(axis).second) // members C1
+      return emitOpError("names axis ")
+             << axis << (found ? " twice" : ", which the grid does not have");
+    if (llvm::MulOverflow(members, program.getAxisSize(*found), members) ||
+        members > mostMembers) // members C2
+      return emitOpError("needs at most ") << mostMembers << " members";
+  }
+  if (getAxes().empty()) // members C1
+    return emitOpError("needs an axis along which its members are, found none");
+  auto ref = resolveWindow(getResult());
+  if (failed(ref) || ref->members != *this) // members C3
+    return emitOpError("needs a window that is not yet a view of other memory");
+  if (ref->window.getPeers() != PeerAccess::LoadStore) { // members C4
+    auto diag = emitOpError("sees window \"")
+                << ref->window.getSym() << "\" that members do not reach by load and store";
+    diag.attachNote(ref->window.getLoc())
+        << "declared with peers " << stringifyPeerAccess(ref->window.getPeers());
+    return diag;
+  }
+  return success();
+}
+
 /// An index stands for a place in `dim`: a number below its size, or a coordinate on its axis.
 static LogicalResult verifyIndex(Operation *op, Value index, unsigned position,
                                  const machine::Dim &dim, ProgramOp program) {
@@ -282,6 +314,9 @@ LogicalResult RangeOp::verify() {
     return unresolved(*this, "the window");
   if (failed(verifyPath(*this, getIndices(), getFirst(), getCount(), box->space.dims, program)))
     return failure();
+  if (box->members && box->space.resident) // range C5
+    return emitOpError("takes a box of a resident space in the memory of all members, of whom each "
+                       "stores another piece");
   if (box->space.resident) {
     // Only the piece of the rank whose memory it is has storage.
     bool own = getIndices().size() == box->space.dims.size();
@@ -352,7 +387,7 @@ static LogicalResult verifyRaised(Operation *op, const ctran::SlotRef &ref) {
 
 /// The lane's engine must be able to reach the peer's memory (S7, S9).
 static LogicalResult verifyReach(ScheduleOpInterface op, BoxRef &box) {
-  if (!box.view || box.window.getPeers() == PeerAccess::LoadStore ||
+  if (box.isOwn() || box.window.getPeers() == PeerAccess::LoadStore ||
       (op.getLaneKind() == LaneKind::NIC && box.window.getPeers() == PeerAccess::Put))
     return success();
   auto diag = op->emitOpError("on ") // reach C1
@@ -431,6 +466,60 @@ static FailureOr<SmallVector<BoxRef>> resolveAll(Operation *op, ValueRange range
   return boxes;
 }
 
+/// The boxes of all members are in the memory of each at multiples of so many bytes.
+static int64_t alignmentOf(BoxRef &box) {
+  unsigned depth = box.range.getIndices().size() + bool(box.range.getFirst());
+  uint64_t bytes = 0;
+  for (const machine::Dim &dim : ArrayRef(box.space.dims).take_front(depth))
+    bytes = std::gcd(bytes, uint64_t(dim.granule) * uint64_t(box.space.unitBytes));
+  if (depth && box.space.rows > 1)
+    bytes = std::gcd(bytes, uint64_t(box.space.extent) * uint64_t(box.space.unitBytes));
+  return int64_t(bytes); // 0: at the start of the window
+}
+
+/// What a switch does: `from` into `to`, some of them in the memory of all members.
+static LogicalResult verifyNetwork(ScheduleOpInterface op, MutableArrayRef<BoxRef> from,
+                                   MutableArrayRef<BoxRef> to) {
+  auto all = llvm::concat<BoxRef>(from, to);
+  if (llvm::none_of(all, [](BoxRef &box) { return bool(box.members); }))
+    return success();
+  auto reduce = dyn_cast<ReduceOp>(op.getOperation());
+  if (!reduce && from[0].members) // network N1
+    return op->emitOpError("copies from the memory of all members; only a reduction reads it");
+  if (reduce && !from[0].members) // network N1
+    return op->emitOpError("reduces own memory into that of all members; the sum of own boxes is "
+                           "copied there");
+  if (from.size() != 1 || to.size() != 1) // network N2
+    return op->emitOpError("through a switch has one source and one destination, found ")
+           << from.size() << " and " << to.size();
+  for (BoxRef &box : all) {
+    if (box.view || box.range.getFirst() || box.range.getSize()) // network N3
+      return op->emitOpError(
+          "through a switch takes boxes of own memory or of all members', and no "
+          "interval or size known at run time");
+    if (box.members && alignmentOf(box) % networkAlignment) // network N7
+      return op->emitOpError("reaches boxes of \"")
+             << box.window.getSym() << "\" at multiples of " << alignmentOf(box)
+             << " bytes; through a switch they begin at multiples of " << networkAlignment;
+  }
+  if (from[0].members && to[0].members &&
+      from[0].members.getAxes() != to[0].members.getAxes()) // network N4
+    return op->emitOpError("reduces over members along ")
+           << from[0].members.getAxes() << " into those along " << to[0].members.getAxes();
+  bool bySM = op.getLaneKind() == LaneKind::SM;
+  if (!bySM && (reduce || op.getLaneKind() != LaneKind::CE)) // network N5
+    return op->emitOpError("through a switch stands on lane sm")
+           << (reduce ? "" : " or ce") << ", found " << stringifyLaneKind(op.getLaneKind());
+  if (!reduce)
+    return success();
+  Type element = cast<MemRefType>(from[0].window.getType()).getElementType();
+  if (auto why = whyNotInNetwork(reduce.getKind(), element, reduce.getAccumulate())) // network N6
+    return op->emitOpError("through a switch: ") << *why;
+  if (reduce.getScale() || reduce.getDivide()) // network N6
+    return op->emitOpError("through a switch neither scales nor divides");
+  return success();
+}
+
 LogicalResult CopyOp::verify() {
   ScheduleOpInterface lane = *this;
   if (failed(verifyLane(lane)))
@@ -446,6 +535,8 @@ LogicalResult CopyOp::verify() {
   for (BoxRef &box : *boxes)
     if (failed(verifyReach(lane, box)))
       return failure();
+  if (failed(verifyNetwork(lane, MutableArrayRef(*boxes).take_front(1), dests)))
+    return failure();
   if ((*boxes)[0].view &&
       llvm::any_of(dests, [](BoxRef &box) { return bool(box.view); })) // copy C2
     return emitOpError("moves bytes from one peer to another: one end must be the own memory");
@@ -498,6 +589,8 @@ LogicalResult ReduceOp::verify() {
   for (BoxRef &box : *boxes)
     if (failed(verifyReach(lane, box)))
       return failure();
+  if (failed(verifyNetwork(lane, MutableArrayRef(*boxes).take_front(getSources().size()), dests)))
+    return failure();
   for (BoxRef &box : dests)
     if (box.range.getFirst()) // reduce C3
       return emitOpError("needs a box as a destination, found an interval");
@@ -531,7 +624,7 @@ LogicalResult ComputeOp::verify() {
   if (failed(boxes))
     return failure();
   for (BoxRef &box : *boxes) {
-    if (box.view) // compute C2
+    if (!box.isOwn()) // compute C2
       return emitOpError("reads and writes own memory only, found a box of \"")
              << box.window.getSym() << "\" at a peer";
     if (!llvm::is_contained(windows, box.window.getOperation())) // compute C3
@@ -601,7 +694,7 @@ LogicalResult CountOp::verify() {
   auto box = resolveRange(getSource());
   if (failed(box))
     return unresolved(*this, "the box");
-  if (box->view) // count C1
+  if (!box->isOwn()) // count C1
     return emitOpError("reads own memory only, found a peer's");
   Type element = cast<MemRefType>(box->window.getType()).getElementType();
   if (!element.isInteger(32) && !element.isInteger(64)) // count C2
@@ -621,7 +714,7 @@ template <typename LabelOp> static LogicalResult verifyLabel(LabelOp op) {
   auto box = resolveRange(op.getRange());
   if (failed(box))
     return unresolved(op, "the box");
-  if (box->view || box->range.getFirst() || box->range.getSize()) // label C1
+  if (!box->isOwn() || box->range.getFirst() || box->range.getSize()) // label C1
     return op.emitOpError("speaks of one whole box of its own memory");
   auto program = programOf(op);
   llvm::StringSet<> axes;

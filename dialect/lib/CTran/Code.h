@@ -115,6 +115,7 @@ struct Op {
   std::vector<int64_t> among;
   std::optional<machine::Combination> how;
   machine::Combination combination;
+  bool inNetwork = false;
   int64_t countMax = 0, sms = 0;
   double flops = 0, bytes = 0;
   unsigned location = 0;

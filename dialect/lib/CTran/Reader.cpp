@@ -247,7 +247,18 @@ LogicalResult Compiler::setBox(Value range, bool each, code::Op &out,
   }
   if (out.asymmetry.empty())
     out.asymmetry = asymmetryOf(ref->range);
-  list.push_back(std::move(box));
+  if (!ref->members) {
+    list.push_back(std::move(box));
+    return success();
+  }
+  out.inNetwork = true;
+  box.peer.kind = code::Peer::Kind::Shift;
+  for (ArrayRef<int64_t> shift : memberShifts(ref->members)) {
+    box.peer.regs.clear();
+    for (int64_t by : shift)
+      box.peer.regs.push_back(constant(by));
+    list.push_back(box);
+  }
   return success();
 }
 

@@ -279,6 +279,7 @@ machine::OpStream::Result Stream::emit(const Op &from, machine::Op &op) {
     tokens[from.token] = op.token;
   setLabel(from, op.label);
   op.combination = from.combination;
+  op.inNetwork = from.inNetwork;
   op.countMax = from.countMax;
   op.flops = from.flops;
   op.bytes = from.bytes;

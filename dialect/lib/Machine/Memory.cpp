@@ -291,6 +291,19 @@ bool WindowMemory::touch(const Box &box, const Clock &clock, const End &end, Ref
   return foreignOver(clock, refusal) && readNode(root, at, -1, clock, end, false, refusal);
 }
 
+/// The index of an interval that a piece belongs to; -1: it covers them all.
+static int64_t indexOf(const Piece &piece) { return piece.sub.empty() ? -1 : piece.sub[0]; }
+static bool byIndex(const Piece &a, const Piece &b) { return indexOf(a) < indexOf(b); }
+
+/// Those of the i-th of an interval, and those that cover it all, of pieces in order.
+static llvm::ArrayRef<Piece> piecesOf(llvm::ArrayRef<Piece> sorted, int64_t i) {
+  if (!sorted.empty() && indexOf(sorted.front()) < 0)
+    return sorted;
+  auto from = llvm::partition_point(sorted, [&](const Piece &p) { return indexOf(p) < i; });
+  auto to = std::find_if(from, sorted.end(), [&](const Piece &p) { return indexOf(p) != i; });
+  return {from, to};
+}
+
 bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uint32_t readKey,
                          uint32_t readCount, const Pieces &pieces, Refusal &refusal) {
   Box whole;
@@ -304,6 +317,14 @@ bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uin
         refusal = {Verdict::Race, {}, read.who, false, " (through another index space)"};
         return false;
       }
+  }
+  // An interval may have many: those of an index stand together, which is how a read gives them.
+  Pieces sorted;
+  llvm::ArrayRef<Piece> all = pieces;
+  if (at.count >= 0 && !llvm::is_sorted(all, byIndex)) {
+    sorted.assign(all.begin(), all.end());
+    llvm::stable_sort(sorted, byIndex);
+    all = sorted;
   }
   bool good = eachNode(at, [&](Node &node, int64_t i) {
     Path below;
@@ -326,7 +347,7 @@ bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uin
     node.write = end;
     node.written = true;
     node.value = nullptr;
-    return fill(node, at, i, pieces, refusal);
+    return fill(node, at, i, i < 0 ? all : piecesOf(all, i), refusal);
   });
   if (good)
     aliases.clear();
@@ -339,7 +360,7 @@ bool WindowMemory::write(const Box &box, const Clock &clock, const End &end, uin
 }
 
 /// Puts what a write brings into its node, which has just been emptied.
-bool WindowMemory::fill(Node &node, const Box &box, int64_t i, const Pieces &pieces,
+bool WindowMemory::fill(Node &node, const Box &box, int64_t i, llvm::ArrayRef<Piece> pieces,
                         Refusal &refusal) {
   size_t depth = box.path.size() + (i >= 0);
   const std::vector<Dim> &dims = frame.dims(box);

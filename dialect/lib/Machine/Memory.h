@@ -107,7 +107,7 @@ private:
   template <typename Fn> bool eachNode(const Box &box, Fn visit);
   [[nodiscard]] bool readNode(Node &node, const Box &box, int64_t i, const Clock &clock,
                               const End &end, bool needsValue, Refusal &refusal);
-  [[nodiscard]] bool fill(Node &node, const Box &box, int64_t i, const Pieces &pieces,
+  [[nodiscard]] bool fill(Node &node, const Box &box, int64_t i, llvm::ArrayRef<Piece> pieces,
                           Refusal &refusal);
   /// Whether the accesses through other index spaces are over.
   [[nodiscard]] bool foreignOver(const Clock &clock, Refusal &refusal) const;

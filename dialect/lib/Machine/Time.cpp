@@ -188,6 +188,11 @@ bool Simulator::load() {
                                        apart->first, apart->second);
           return false;
         }
+        if (instance.cost.lacks) {
+          result.apart = true;
+          result.message = fmt::format("it needs {}", instance.cost.lacks);
+          return false;
+        }
         issued += model.issue(q);
         instance.issued = issued;
         size_t lane = 0;
@@ -402,7 +407,8 @@ TimeResult Simulator::run() {
     Event event = events.top();
     events.pop();
     now = std::max(now, event.time);
-    if (now > options.horizon) {
+    // Where an op ends later, so does the schedule; a signal on its way may still be of no use.
+    if (event.what == What::Finish && now > options.horizon) {
       result.late = true;
       result.message = fmt::format("it takes longer than {} s", options.horizon);
       return result;

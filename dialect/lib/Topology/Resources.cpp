@@ -52,6 +52,10 @@ void ResourceModel::buildGraph() {
   throughResource.assign(names.size(), -1);
   for (unsigned r = 0; r < topo.numRanks(); ++r)
     vertexRank[group[topo.ranks[r]]] = int(r);
+  inNetwork.assign(names.size(), true);
+  for (unsigned i = 0; i < topo.nodes.size(); ++i)
+    if (!topo.nodes[i].multicast || !topo.nodes[i].reduces)
+      inNetwork[group[i]] = false;
   for (unsigned i = 0; i < topo.nodes.size(); ++i) {
     const Node &node = topo.nodes[i];
     if (node.throughput.isZero())
@@ -274,4 +278,36 @@ std::optional<Rational> ResourceModel::latencyNs(unsigned source, unsigned desti
 
 Reach ResourceModel::reachability(unsigned source, unsigned destination) {
   return find(source, destination).reach;
+}
+
+std::optional<CommonSwitch> ResourceModel::commonSwitch(llvm::ArrayRef<unsigned> members) const {
+  auto edgeTo = [&](unsigned from, unsigned to) -> const Edge * {
+    const Edge *widest = nullptr;
+    for (const Edge &edge : out[from])
+      if (edge.to == to && tier(edge.kind) == 0 && (!widest || widest->bandwidth < edge.bandwidth))
+        widest = &edge;
+    return widest;
+  };
+  std::optional<CommonSwitch> best;
+  for (unsigned vertex = 0; vertex < out.size(); ++vertex) {
+    if (!inNetwork[vertex])
+      continue;
+    CommonSwitch found;
+    for (unsigned rank : members) {
+      unsigned at = group[topo.ranks[rank]];
+      const Edge *up = edgeTo(at, vertex), *down = edgeTo(vertex, at);
+      if (!up || !down)
+        break;
+      for (const Edge *edge : {up, down})
+        if (found.cap.isZero() || edge->bandwidth < found.cap)
+          found.cap = edge->bandwidth;
+      if (found.latencyNs < up->latencyNs + down->latencyNs)
+        found.latencyNs = up->latencyNs + down->latencyNs;
+      found.up.push_back(up->resource);
+      found.down.push_back(down->resource);
+    }
+    if (found.down.size() == members.size() && (!best || best->cap < found.cap))
+      best = std::move(found);
+  }
+  return best;
 }

@@ -17,8 +17,9 @@ constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
 /// What few shares may lose to fractions.
 constexpr double shareTolerance = 4e-3;
-/// Shares that are tried: of each root, and of free roots together.
-constexpr unsigned mostShares = 12, mostFreeShares = 48;
+/// Shares that are tried: of each root, or more where all roots together then have no more than so
+/// many; and of free roots together.
+constexpr unsigned mostShares = 12, mostTrees = 192, mostFreeShares = 48;
 /// Rounds in which every tree is grown anew.
 constexpr unsigned passes = 70;
 /// Edges that are looked at in all of them together: all that 16 members ever need, some tenths of
@@ -557,8 +558,9 @@ std::optional<TreePacking> Packer::run() {
     return std::nullopt;
   Shares best;
   unsigned bestShares = 1;
+  unsigned largest = isFree() ? mostFreeShares : std::max(mostShares, mostTrees / n);
   double looks = 0;
-  for (unsigned shares = 1; shares <= (isFree() ? mostFreeShares : mostShares); ++shares) {
+  for (unsigned shares = 1; shares <= largest; ++shares) {
     double least = leastLoad(rootsOf(shares));
     if (least / shares >= best.load / bestShares * (1 - tolerance))
       continue; // no better, whatever the trees

@@ -1,6 +1,8 @@
 //===- TopologyCost.cpp - A topology as the machine's cost model ---------------------===//
 #include "ncclx/Analysis/TopologyCost.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 
 using namespace mlir::ncclx;
@@ -30,7 +32,67 @@ TopologyCost::TopologyCost(const topology::Topology &topology, topology::Rate ra
 unsigned TopologyCost::numResources() const { return capacities.size(); }
 double TopologyCost::capacity(unsigned resource) const { return capacities[resource]; }
 
+// A byte that is reduced on its way leaves each member once and reaches the one who asked once; one
+// that is multicast leaves its sender once and reaches each member once: the own rank's part of
+// both goes through the switch like any other.
+Cost TopologyCost::inNetwork(const OpCostQuery &query) const {
+  Cost cost;
+  bool reduces = query.op->kind == OpKind::Reduce, multicasts = query.writes.size() > 1 || !reduces;
+  cost.before = reduces ? costs.kernel : costs.copy;
+  std::vector<unsigned> group;
+  for (const Part &part : reduces ? query.reads : query.writes)
+    group.push_back(unsigned(part.rank));
+  cost.work = double(query.writes.front().bytes);
+  if (cost.work == 0)
+    return cost;
+  std::optional<topology::CommonSwitch> common = model.commonSwitch(group);
+  if (!common) {
+    cost.lacks = "a switch that can multicast and reduce between its members";
+    return cost;
+  }
+  size_t own = size_t(llvm::find(group, unsigned(query.rank)) - group.begin());
+  auto use = [&](unsigned resource, double weight = 1) {
+    auto known =
+        llvm::find_if(cost.uses, [&](const ResourceUse &of) { return of.resource == resource; });
+    if (known == cost.uses.end())
+      cost.uses.push_back({resource, weight});
+    else
+      known->weight += weight;
+  };
+  if (reduces) {
+    for (unsigned up : common->up)
+      use(up);
+    use(common->down[own]);
+  }
+  if (multicasts) {
+    use(common->up[own]);
+    for (unsigned down : common->down)
+      use(down);
+  }
+  for (const std::vector<Part> *parts : {&query.reads, &query.writes})
+    for (const Part &part : *parts)
+      if (const topology::RankResources &at = model.rank(part.rank); at.memory >= 0)
+        use(unsigned(at.memory), at.memoryPerByte.toDouble());
+  // Planes of a switch that are unequal, and what may pass through it in all, as for a copy.
+  for (unsigned other : group) {
+    std::optional<topology::Route> route = model.route(unsigned(query.rank), other);
+    if (!route || other == unsigned(query.rank))
+      continue;
+    if (!route->cap.isZero())
+      cost.maxRate = std::min(cost.maxRate, route->cap.toDouble());
+    if (other == group.back())
+      for (unsigned resource : route->resources)
+        if (model.resources()[resource].kind == topology::ResourceKind::node)
+          use(resource, double(reduces ? group.size() : 0) + (multicasts ? 1 : 0));
+  }
+  // What is asked for goes there and back, what is sent there.
+  cost.after = common->latencyNs.toDouble() * 1e-9 * ((reduces ? 2 : 0) + (multicasts ? 1 : 0));
+  return cost;
+}
+
 Cost TopologyCost::copy(const OpCostQuery &query) const {
+  if (query.op->inNetwork)
+    return inNetwork(query);
   Cost cost;
   cost.before = costs.copy;
   double bytes = 0;
@@ -81,6 +143,8 @@ void TopologyCost::useMemory(Cost &cost, int64_t rank, double weight) const {
 }
 
 Cost TopologyCost::reduce(const OpCostQuery &query) const {
+  if (query.op->inNetwork)
+    return inNetwork(query);
   Cost cost;
   cost.before = costs.kernel;
   double bytes = 0, rate = std::numeric_limits<double>::infinity();

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "ncclx/Overlap/Passes.h"
 
-#include "Exchanges.h"
+#include "FunctionProblem.h"
 #include "LoopRotation.h"
+#include "MachinePass.h"
 #include "ncclx/Overlap/Solve.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,24 +25,17 @@ using namespace mlir::ncclx;
 
 namespace {
 
-struct BraidLoops : ncclx::impl::BraidLoopsBase<BraidLoops> {
-  using BraidLoopsBase::BraidLoopsBase;
+struct BraidLoops : MachinePass<BraidLoops, ncclx::impl::BraidLoopsBase<BraidLoops>> {
+  using MachinePass::MachinePass;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost =
-        machineFor(module, getArgument(), machineFile, margin, memoryBudget);
-    if (!cost)
-      return signalPassFailure();
-    for (func::FuncOp function : communicatingFunctions(module)) {
-      SmallVector<scf::ForOp> loops; // inner ones first
-      function.walk([&](scf::ForOp loop) {
-        if (communicates(loop))
-          loops.push_back(loop);
-      });
-      for (scf::ForOp loop : loops)
-        braid(function, loop, *cost);
-    }
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
+    SmallVector<scf::ForOp> loops; // inner ones first
+    function.walk([&](scf::ForOp loop) {
+      if (communicates(loop))
+        loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops)
+      braid(function, loop, cost);
   }
 
   /// Why a loop has no iteration that another may run beside; empty if it has.

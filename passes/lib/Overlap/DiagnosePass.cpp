@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mlir::ncclx {
@@ -68,10 +69,13 @@ std::optional<Entries> readContract(Attribute attribute) {
   return contract;
 }
 
+/// How often loops have run whose length the graph does not say.
+using Trips = llvm::DenseMap<Operation *, uint64_t>;
+
 /// The contract of an op's block with its loops written out: what they promise, as often as they
 /// run. What goes on from one iteration to the next is one promise, where it begins. Nothing where
 /// what the op carries is no contract.
-std::optional<Entries> writtenOut(Operation *op, Block &block) {
+std::optional<Entries> writtenOut(Operation *op, Block &block, const Trips &runs) {
   constexpr size_t kMost = 10'000'000; ///< ops
   std::optional<Entries> own = readContract(op->getAttr(kContractAttrName));
   if (!own)
@@ -123,12 +127,13 @@ std::optional<Entries> writtenOut(Operation *op, Block &block) {
       placed.push_back(i);
       continue;
     }
-    std::optional<APInt> trips = loop.getStaticTripCount();
-    std::optional<Entries> body = writtenOut(loop, *loop.getBody());
-    if (!trips || !body || trips->getLimitedValue() > kMost / std::max<size_t>(1, body->size()))
+    std::optional<APInt> known = loop.getStaticTripCount();
+    uint64_t trips = known ? known->getLimitedValue() : runs.lookup(loop);
+    std::optional<Entries> body = writtenOut(loop, *loop.getBody(), runs);
+    if (!body || trips > kMost / std::max<size_t>(1, body->size()))
       return std::nullopt;
     SmallVector<unsigned> before;
-    for (uint64_t trip = 0; trip < trips->getLimitedValue(); ++trip)
+    for (uint64_t trip = 0; trip < trips; ++trip)
       before = append(*body, before);
     if (!before.empty()) // the last ones take as long, whatever they are awaited by
       for (const Entry &rest : *body)
@@ -159,6 +164,72 @@ overlap::Contract numbered(const Entries &entries) {
     }
   }
   return contract;
+}
+
+/// How many collectives of each kind start in a contract.
+std::map<std::string, uint64_t> startsIn(const Entries &entries) {
+  std::map<std::string, uint64_t> counts;
+  for (const Entry &entry : entries)
+    if (entry.promise.collective && !entry.resumes)
+      ++counts[entry.promise.name.substr(0, entry.promise.name.rfind('.'))];
+  return counts;
+}
+
+/// How often the function's loops of unknown length have run: as often as gives the trace's number
+/// of the collectives that are in one of them alone. Nothing, and why, where that is no number.
+std::optional<Trips> tripsBy(func::FuncOp function, const std::vector<overlap::TraceSpan> &spans,
+                             std::string &why) {
+  Trips trips;
+  Block &block = function.getBody().front();
+  std::vector<std::pair<scf::ForOp, std::map<std::string, uint64_t>>> loops;
+  std::map<std::string, unsigned> users; // loops that have a kind
+  WalkResult walked = function.walk([&](scf::ForOp loop) {
+    if (loop.getStaticTripCount() || !loop->hasAttr(kContractAttrName))
+      return WalkResult::advance();
+    if (loop->getBlock() != &block) {
+      why = "a loop of unknown length stands in another: how often each has run, no trace tells";
+      return WalkResult::interrupt();
+    }
+    if (std::optional<Entries> body = writtenOut(loop, *loop.getBody(), trips)) {
+      loops.push_back({loop, startsIn(*body)});
+      for (auto &[kind, count] : loops.back().second)
+        ++users[kind];
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return std::nullopt;
+  std::optional<Entries> once = writtenOut(function, block, trips);
+  if (!once)
+    return trips; // no contract, as the caller will say
+  std::map<std::string, uint64_t> fixed = startsIn(*once);
+  for (auto &[loop, counts] : loops) {
+    std::optional<uint64_t> times;
+    for (auto &[kind, count] : counts) {
+      if (users[kind] > 1)
+        continue;
+      uint64_t seen = llvm::count_if(spans, [&, &kind = kind](const overlap::TraceSpan &span) {
+        StringRef name = span.category;
+        return name.consume_front(kind) && name.starts_with(".");
+      });
+      if (seen < fixed[kind] || (seen - fixed[kind]) % count != 0 ||
+          (times && *times != (seen - fixed[kind]) / count)) {
+        why = llvm::formatv("the trace has {0} {1}, which no number of runs of a loop gives that "
+                            "starts {2} each time",
+                            seen, kind, count);
+        return std::nullopt;
+      }
+      times = (seen - fixed[kind]) / count;
+    }
+    if (!times) {
+      why =
+          "a loop of unknown length has no kind of collective to itself: how often it has run, no "
+          "trace tells";
+      return std::nullopt;
+    }
+    trips[loop] = *times;
+  }
+  return trips;
 }
 
 struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
@@ -192,7 +263,13 @@ struct Diagnose : ncclx::impl::DiagnoseBase<Diagnose> {
       if (any && !corrected.empty())
         return fail("ncclx-diagnose: corrected=FILE is for modules with one contract");
       any = true;
-      std::optional<Entries> contract = writtenOut(function, function.getBody().front());
+      std::string why;
+      std::optional<Trips> trips = tripsBy(function, *read.spans, why);
+      if (!trips) {
+        function.emitError() << "cannot be held against " << trace << ": " << why;
+        return signalPassFailure();
+      }
+      std::optional<Entries> contract = writtenOut(function, function.getBody().front(), *trips);
       if (!contract) {
         function.emitError() << kContractAttrName << " is no contract";
         return signalPassFailure();

@@ -1,14 +1,17 @@
-//===- DirectExchanges.cpp - Products of each shard as it comes ------------------------------===//
+//===- DirectExchanges.cpp - Products of each shard as it comes, or for whom it goes ---------===//
 //
-// Card P6 of the survey: a gather stays whole and native, with all links busy, and the product
-// behind it takes the shards one by one as they are there. Nothing is sent in another way than
-// before, and rows of a product are sums of their own: no bit changes.
+// Cards P6 and P7 of the survey: a gather stays whole and native, with all links busy, and the
+// product behind it takes the shards one by one as they are there. Nothing is sent in another way
+// than before, and rows of a product are sums of their own: no bit changes. A product in front of a
+// reduction is taken shard by shard, too, and each goes straight to whom it is for, who adds.
 //
 //===----------------------------------------------------------------------===//
 #include "ncclx/Overlap/Passes.h"
 
 #include "Exchanges.h"
+#include "MachinePass.h"
 #include "Parts.h"
+#include "Steps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -22,14 +25,15 @@ using namespace mlir::ncclx;
 
 namespace {
 
-class ByChunk : public ExchangeForm {
+class Direct : public ExchangeForm {
 public:
-  explicit ByChunk(const overlap::CostModel &cost) : cost(cost) {}
+  explicit Direct(const overlap::CostModel &cost)
+      : cost(cost), reductions(cost, StepForm::direct) {}
 
   std::string refuses(Exchange &edge) override {
     constexpr int64_t most = 64;
     if (!edge.isGather())
-      return "chunks of a reduction are not there one by one: what each member adds goes to all";
+      return reductions.refuses(edge);
     if (int64_t n = edge.members(); n < 2 || n > most)
       return llvm::formatv("its group has {0} members, and products of 2 to {1} chunks are taken",
                            n, most);
@@ -43,7 +47,9 @@ public:
 
   /// Chunks come one after the other; the product of the last runs behind them.
   std::optional<double> seconds(Exchange &edge, const overlap::Op &product, std::string &words,
-                                std::string &) override {
+                                std::string &why) override {
+    if (!edge.isGather())
+      return reductions.seconds(edge, product, words, why);
     int64_t n = edge.members();
     double g = partSeconds(cost, product, 1.0 / double(n));
     double c = costOfCollective(edge.collective, cost)->seconds / double(n);
@@ -52,6 +58,8 @@ public:
   }
 
   void rewrite(Exchange &edge) override {
+    if (!edge.isGather())
+      return reductions.rewrite(edge);
     auto gather = cast<AllGatherOp>(edge.collective.getOperation());
     linalg::LinalgOp whole = edge.product;
     OpBuilder b(gather);
@@ -83,19 +91,16 @@ public:
 
 private:
   const overlap::CostModel &cost;
+  Steps reductions;
 };
 
-struct DirectExchanges : ncclx::impl::DirectExchangesBase<DirectExchanges> {
-  using DirectExchangesBase::DirectExchangesBase;
+struct DirectExchanges
+    : MachinePass<DirectExchanges, ncclx::impl::DirectExchangesBase<DirectExchanges>> {
+  using MachinePass::MachinePass;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
-    if (!cost)
-      return signalPassFailure();
-    ByChunk form(*cost);
-    for (func::FuncOp function : communicatingFunctions(module))
-      cutExchanges(function, *cost, getArgument(), margin, form);
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
+    Direct form(cost);
+    cutExchanges(function, cost, getArgument(), margin, form);
   }
 };
 

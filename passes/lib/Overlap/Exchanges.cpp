@@ -1,8 +1,6 @@
 //===- Exchanges.cpp - A collective and the product that it feeds or drains -----------------===//
 #include "Exchanges.h"
 
-#include "ncclx/NCCLX/Sizes.h"
-
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/Remarks.h"
@@ -179,25 +177,4 @@ void mlir::ncclx::cutExchanges(func::FuncOp function, const overlap::CostModel &
         << remark::add("{0} and {1} are cut: {2}", describe(op), describe(edge.product), gain);
     form.rewrite(edge);
   }
-}
-
-std::optional<overlap::CostModel> mlir::ncclx::machineFor(ModuleOp module, StringRef pass,
-                                                          StringRef file, double margin,
-                                                          int64_t memoryBudget) {
-  if (file.empty()) {
-    module.emitError() << pass << " needs machine=FILE";
-    return std::nullopt;
-  }
-  if (failed(requireKnownSizes(module)))
-    return std::nullopt;
-  overlap::CostModelResult cost = overlap::readCostModelFile(file);
-  if (!cost.model)
-    module.emitError(cost.error);
-  else if (!(margin >= 0))
-    module.emitError() << pass << ": margin is at least 0, found " << margin;
-  else if (memoryBudget < 0)
-    module.emitError() << pass << ": memory-budget is at least 0, found " << memoryBudget;
-  else
-    return cost.model;
-  return std::nullopt;
 }

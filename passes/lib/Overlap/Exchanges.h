@@ -57,10 +57,5 @@ double partSeconds(const overlap::CostModel &cost, const overlap::Op &product, d
 void cutExchanges(func::FuncOp function, const overlap::CostModel &cost, StringRef pass,
                   double margin, ExchangeForm &form);
 
-/// The model of a machine file for a pass that needs one and has a margin, and perhaps a memory
-/// budget, and a module whose sizes are known; null behind an error.
-std::optional<overlap::CostModel> machineFor(ModuleOp module, StringRef pass, StringRef file,
-                                             double margin, int64_t memoryBudget = 0);
-
 } // namespace mlir::ncclx
 #endif // NCCLX_LIB_OVERLAP_EXCHANGES_H

@@ -5,7 +5,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -18,24 +17,33 @@ SmallVector<CollectiveOpInterface> mlir::ncclx::collectivesOf(scf::ForOp loop) {
   return list;
 }
 
-/// Adds the cheap ops of the body that `value` comes from; false where something else makes it.
-/// Values that the loop carries must be `allowed`.
+static void inOrder(SmallVectorImpl<Operation *> &ops) {
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+}
+
+/// Adds the cheap ops of the body that `value` comes from, behind what those need; false where
+/// something else makes it. Values that the loop carries must be `allowed`.
 static bool makersOf(scf::ForOp loop, Value value, llvm::SetVector<Operation *> &list,
                      llvm::function_ref<bool(Value)> allowed) {
   Block *body = loop.getBody();
-  if (auto argument = dyn_cast<BlockArgument>(value); argument && argument.getOwner() == body)
-    return argument == loop.getInductionVar() || allowed(value);
-  Operation *def = value.getDefiningOp();
-  if (!def || !body->getParentOp()->isProperAncestor(def))
-    return true;
-  if (list.contains(def))
-    return true;
-  if (!isGlue(def))
-    return false;
-  for (Value operand : def->getOperands())
-    if (!makersOf(loop, operand, list, allowed))
-      return false;
-  list.insert(def);
+  SmallVector<Value> work = {value};
+  SmallVector<Operation *> found;
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!work.empty()) {
+    Value at = work.pop_back_val();
+    Operation *def = at.getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(at)) {
+      if (argument.getOwner() == body && argument != loop.getInductionVar() && !allowed(at))
+        return false;
+    } else if (def->getBlock() == body && !list.contains(def) && seen.insert(def).second) {
+      if (!isGlue(def))
+        return false;
+      found.push_back(def);
+      work.append(usedValues(def));
+    }
+  }
+  inOrder(found);
+  list.insert(found.begin(), found.end());
   return true;
 }
 
@@ -84,9 +92,7 @@ std::optional<Behind> mlir::ncclx::findBehind(scf::ForOp loop, CollectiveOpInter
     return found.slots.contains(cast<BlockArgument>(value).getArgNumber() - 1);
   };
   for (Operation *sum : found.sums) {
-    llvm::SetVector<Value> used(sum->getOperands().begin(), sum->getOperands().end());
-    getUsedValuesDefinedAbove(sum->getRegions(), used);
-    for (Value value : used)
+    for (Value value : usedValues(sum))
       if (Operation *def = value.getDefiningOp();
           !(def && (def == op || found.sums.contains(def))) &&
           !makersOf(loop, value, found.makes, own)) {
@@ -98,17 +104,16 @@ std::optional<Behind> mlir::ncclx::findBehind(scf::ForOp loop, CollectiveOpInter
   SmallVector<Value> late;
   for (unsigned slot : found.slots)
     late.push_back(loop.getRegionIterArgs()[slot]);
+  llvm::SmallPtrSet<Operation *, 8> seen;
   for (size_t i = 0; i < late.size(); ++i)
     for (Operation *user : late[i].getUsers()) {
-      if (found.sums.contains(user))
+      if (found.sums.contains(user) || !seen.insert(user).second)
         continue;
       if (!found.makes.contains(user)) {
         why = "the iteration needs the sum of those before";
         return std::nullopt;
       }
-      for (Value result : user->getResults())
-        if (!llvm::is_contained(late, result))
-          late.push_back(result);
+      llvm::append_range(late, user->getResults());
     }
   return found;
 }
@@ -129,12 +134,10 @@ public:
       return;
     }
     guard();
-    // first + (end - first - 1) / step * step
-    bool isUnsigned = loop.getUnsignedCmp();
+    // first + (end - first - 1) / step * step; the span may be too large for a signed number.
     Value one = number(1), span = arith::SubIOp::create(b, loc, loop.getUpperBound(), first);
     span = arith::SubIOp::create(b, loc, span, one);
-    Value count = isUnsigned ? arith::DivUIOp::create(b, loc, span, step).getResult()
-                             : arith::DivSIOp::create(b, loc, span, step).getResult();
+    Value count = arith::DivUIOp::create(b, loc, span, step);
     last = arith::AddIOp::create(b, loc, first, arith::MulIOp::create(b, loc, count, step));
   }
 
@@ -202,29 +205,46 @@ private:
       yields.push_back(map.lookupOrDefault(value));
     return yields;
   }
-  /// The op again, with the cheap ops that it needs and `map` does not have.
+  /// The cheap ops that make some values, as far as `map` does not have them.
+  void makeAgain(SmallVector<Value> values, IRMapping &map) {
+    SmallVector<Operation *> needed;
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    while (!values.empty()) {
+      Value value = values.pop_back_val();
+      Operation *def = value.getDefiningOp();
+      if (map.contains(value) || !def || def->getBlock() != loop.getBody() ||
+          !seen.insert(def).second)
+        continue;
+      needed.push_back(def);
+      values.append(usedValues(def));
+    }
+    inOrder(needed);
+    for (Operation *op : needed)
+      b.clone(*op, map);
+  }
+  /// The op again, with what it needs.
   void again(Operation *op, IRMapping &map) {
-    llvm::SetVector<Value> used(op->getOperands().begin(), op->getOperands().end());
-    getUsedValuesDefinedAbove(op->getRegions(), used);
-    for (Value value : used)
-      again(value, map);
+    makeAgain(usedValues(op), map);
     b.clone(*op, map);
   }
   Value again(Value value, IRMapping &map) {
-    Operation *def = value.getDefiningOp();
-    if (!map.contains(value) && def && def->getBlock() == loop.getBody())
-      again(def, map);
+    makeAgain({value}, map);
     return map.lookupOrDefault(value);
   }
-  /// Whether a result of `ops` goes to others, cheap ops in between.
+  /// Whether a result of `ops` goes to others, or to the next iteration, cheap ops in between.
   bool isNeededBehind(Value result, const llvm::SetVector<Operation *> &ops) {
-    return llvm::any_of(result.getUsers(), [&](Operation *user) {
-      user = loop.getBody()->findAncestorOpInBlock(*user);
-      if (ops.contains(user) || !isGlue(user))
-        return !ops.contains(user);
-      return llvm::any_of(user->getResults(),
-                          [&](Value further) { return isNeededBehind(further, ops); });
-    });
+    SmallVector<Value> work = {result};
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    while (!work.empty())
+      for (Operation *user : work.pop_back_val().getUsers()) {
+        user = loop.getBody()->findAncestorOpInBlock(*user);
+        if (ops.contains(user) || !seen.insert(user).second)
+          continue;
+        if (user->hasTrait<OpTrait::IsTerminator>() || !isGlue(user))
+          return true;
+        llvm::append_range(work, user->getResults());
+      }
+    return false;
   }
   void finish(ValueRange results) {
     loop->replaceAllUsesWith(results);

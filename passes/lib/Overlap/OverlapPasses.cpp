@@ -6,7 +6,7 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "FunctionProblem.h"
-#include "ncclx/NCCLX/Sizes.h"
+#include "MachinePass.h"
 #include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Solve.h"
 
@@ -200,9 +200,9 @@ LogicalResult Scheduler::schedule(Block &block, double times, std::optional<Tota
   if (changed)
     f->apply(solution.schedule);
   // What overlaps is promised, whoever has placed it; a loop's promises are part of those of what
-  // it stands in. Of a block that runs who knows how often no trace can be held against them.
-  auto inLoop = dyn_cast<scf::ForOp>(block.getParentOp());
-  bool counted = isa<func::FuncOp>(block.getParentOp()) || (inLoop && inLoop.getStaticTripCount());
+  // it stands in. How often a loop of unknown length has run, a trace tells. Of branches there is
+  // no saying which was taken.
+  bool counted = isa<func::FuncOp, scf::ForOp>(block.getParentOp());
   bool promises = changed ||
                   (here.options.memoryBudget != 0 && !solution.timeline.beside.empty()) ||
                   llvm::any_of(block.getOps<scf::ForOp>(),
@@ -304,24 +304,6 @@ LogicalResult Scheduler::report(const Done &block) {
   return result;
 }
 
-LogicalResult schedule(ModuleOp module, StringRef machineFile, const Request &request,
-                       Solver solver) {
-  if (machineFile.empty())
-    return module.emitError() << request.pass << " needs machine=FILE";
-  overlap::CostModelResult cost = overlap::readCostModelFile(machineFile);
-  if (!cost.model)
-    return module.emitError(cost.error);
-  if (request.options.memoryBudget < 0 || !(request.options.margin >= 0))
-    return module.emitError() << request.pass << ": memory-budget and margin are at least 0, found "
-                              << *request.options.memoryBudget << " and " << request.options.margin;
-  if (failed(requireKnownSizes(module)))
-    return failure();
-  for (func::FuncOp function : communicatingFunctions(module))
-    if (failed(Scheduler(function, *cost.model, request, solver).run()))
-      return failure();
-  return success();
-}
-
 Solution named(const overlap::Problem &problem, const Schedule &given, Schedule found) {
   Solution solution;
   solution.before = overlap::evaluate(problem, given).seconds;
@@ -333,9 +315,9 @@ Solution named(const overlap::Problem &problem, const Schedule &given, Schedule 
 }
 
 /// A pass whose solver is `Derived::solve`, with the options that all of them share.
-template <typename Derived, typename Base> struct OverlapPass : Base {
-  using Base::Base;
-  void runOnOperation() final {
+template <typename Derived, typename Base> struct OverlapPass : MachinePass<Derived, Base> {
+  using MachinePass<Derived, Base>::MachinePass;
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
     Request request{this->getArgument(), {}, this->requireOverlap};
     request.options.memoryBudget = int64_t(this->memoryBudget);
     request.options.margin = this->margin;
@@ -343,7 +325,7 @@ template <typename Derived, typename Base> struct OverlapPass : Base {
                       const overlap::SolveOptions &options) {
       return static_cast<Derived *>(this)->solve(problem, given, options);
     };
-    if (failed(schedule(this->getOperation(), this->machineFile, request, solver)))
+    if (failed(Scheduler(function, cost, request, solver).run()))
       this->signalPassFailure();
   }
 };

@@ -1,5 +1,4 @@
-//===- PipelineLoops.cpp - Collectives from one iteration of a loop to the next
-//----------------===//
+//===- PipelineLoops.cpp - Collectives from one iteration of a loop to the next ----------===//
 //
 // Card P12 of the survey. What the schedule of a body is worth is asked of the model, for each
 // collective in turn.
@@ -7,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "ncclx/Overlap/Passes.h"
 
-#include "Exchanges.h"
+#include "FunctionProblem.h"
 #include "LoopRotation.h"
+#include "MachinePass.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
@@ -191,17 +191,11 @@ private:
   }
 };
 
-struct PipelineLoops : ncclx::impl::PipelineLoopsBase<PipelineLoops> {
-  using PipelineLoopsBase::PipelineLoopsBase;
+struct PipelineLoops : MachinePass<PipelineLoops, ncclx::impl::PipelineLoopsBase<PipelineLoops>> {
+  using MachinePass::MachinePass;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost =
-        machineFor(module, getArgument(), machineFile, margin, memoryBudget);
-    if (!cost)
-      return signalPassFailure();
-    for (func::FuncOp function : communicatingFunctions(module))
-      Pipeliner(function, *cost, getArgument(), margin, memoryBudget).run();
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
+    Pipeliner(function, cost, getArgument(), margin, memoryBudget).run();
   }
 };
 

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "ncclx/Overlap/Passes.h"
 
-#include "Exchanges.h"
+#include "FunctionProblem.h"
 #include "Halves.h"
+#include "MachinePass.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
@@ -24,17 +25,12 @@ using namespace mlir::ncclx;
 
 namespace {
 
-struct SplitBatches : ncclx::impl::SplitBatchesBase<SplitBatches> {
-  using SplitBatchesBase::SplitBatchesBase;
+struct SplitBatches : MachinePass<SplitBatches, ncclx::impl::SplitBatchesBase<SplitBatches>> {
+  using MachinePass::MachinePass;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
-    if (!cost)
-      return signalPassFailure();
-    for (func::FuncOp function : communicatingFunctions(module))
-      for (unsigned i = 0, e = communicatingBlocks(function).size(); i < e; ++i)
-        split(function, i, *cost);
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
+    for (unsigned i = 0, e = communicatingBlocks(function).size(); i < e; ++i)
+      split(function, i, cost);
   }
 
   /// Decides on a copy, for one block of a function.

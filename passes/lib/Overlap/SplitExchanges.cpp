@@ -12,6 +12,7 @@
 #include "ncclx/Overlap/Passes.h"
 
 #include "Exchanges.h"
+#include "MachinePass.h"
 #include "Parts.h"
 
 namespace mlir::ncclx {
@@ -146,22 +147,18 @@ private:
   }
 };
 
-struct SplitExchanges : ncclx::impl::SplitExchangesBase<SplitExchanges> {
-  using SplitExchangesBase::SplitExchangesBase;
+struct SplitExchanges
+    : MachinePass<SplitExchanges, ncclx::impl::SplitExchangesBase<SplitExchanges>> {
+  using MachinePass::MachinePass;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    std::optional<overlap::CostModel> cost = machineFor(module, getArgument(), machineFile, margin);
-    if (!cost)
-      return signalPassFailure();
-    if (parts == 1 || parts > 64) {
-      module.emitError("ncclx-split-exchanges: parts are 0, or 2 to 64, found ") << unsigned(parts);
-      return signalPassFailure();
-    }
-    NativeParts form(*cost, parts);
-    for (func::FuncOp function : module.getOps<func::FuncOp>())
-      if (!function.isExternal())
-        cutExchanges(function, *cost, getArgument(), margin, form);
+  std::string wrongOption() {
+    if (parts == 1 || parts > 64)
+      return llvm::formatv("parts are 0, or 2 to 64, found {0}", unsigned(parts));
+    return "";
+  }
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
+    NativeParts form(cost, parts);
+    cutExchanges(function, cost, getArgument(), margin, form);
   }
 };
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ncclx/Overlap/Passes.h"
 
-#include "FunctionProblem.h"
+#include "MachinePass.h"
 #include "Parts.h"
 
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
@@ -31,14 +31,13 @@ struct Cut {
 
 /// Whether the block needs a value at its end alone.
 bool isSink(Value value) {
-  SmallVector<Operation *> users(value.getUsers());
+  llvm::SetVector<Operation *> users(value.getUsers().begin(), value.getUsers().end());
   for (size_t i = 0; i < users.size(); ++i) {
     if (users[i]->hasTrait<OpTrait::IsTerminator>())
       continue;
     if (!isGlue(users[i]))
       return false;
-    for (Operation *user : users[i]->getUsers())
-      users.push_back(user);
+    users.insert(users[i]->getUsers().begin(), users[i]->getUsers().end());
   }
   return true;
 }
@@ -102,51 +101,37 @@ void split(linalg::LinalgOp op, const Cut &cut) {
   op->erase();
 }
 
-struct SplitSinks : ncclx::impl::SplitSinksBase<SplitSinks> {
-  using SplitSinksBase::SplitSinksBase;
+struct SplitSinks : MachinePass<SplitSinks, ncclx::impl::SplitSinksBase<SplitSinks>> {
+  using MachinePass::MachinePass;
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    if (machineFile.empty()) {
-      module.emitError("ncclx-split-sinks needs machine=FILE");
-      return signalPassFailure();
-    }
-    overlap::CostModelResult cost = overlap::readCostModelFile(machineFile);
-    if (!cost.model || !(pieceMicroseconds > 0)) {
-      if (!cost.model)
-        module.emitError(cost.error);
-      else
-        module.emitError("ncclx-split-sinks: piece-us is above 0, found ")
-            << double(pieceMicroseconds);
-      return signalPassFailure();
-    }
-    for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-      if (!communicates(function))
+  std::string wrongOption() {
+    if (!(pieceMicroseconds > 0))
+      return llvm::formatv("piece-us is above 0, found {0}", double(pieceMicroseconds));
+    return "";
+  }
+
+  void run(func::FuncOp function, const overlap::CostModel &cost) {
+    SmallVector<linalg::LinalgOp> sinks;
+    function.walk([&](linalg::LinalgOp op) {
+      if (linalg::isaContractionOpInterface(op) && op->getNumResults() == 1 &&
+          op->getNumOperands() == 3 && isSink(op->getResult(0)))
+        sinks.push_back(op);
+    });
+    auto named = [&](StringRef name) {
+      return remark::RemarkOpts::name(name).category(getArgument()).function(function.getSymName());
+    };
+    for (linalg::LinalgOp op : sinks) {
+      std::string why, name = describe(op);
+      std::optional<Cut> cut = findCut(op, cost, pieceMicroseconds * 1e-6, why);
+      if (!cut) {
+        remark::missed(op->getLoc(), named("SinkWhole"))
+            << remark::add("{0} stays whole", name) << remark::reason("{0}", why);
         continue;
-      SmallVector<linalg::LinalgOp> sinks;
-      function.walk([&](linalg::LinalgOp op) {
-        if (linalg::isaContractionOpInterface(op) && op->getNumResults() == 1 &&
-            op->getNumOperands() == 3 && isSink(op->getResult(0)))
-          sinks.push_back(op);
-      });
-      auto named = [&](StringRef name) {
-        return remark::RemarkOpts::name(name)
-            .category(getArgument())
-            .function(function.getSymName());
-      };
-      for (linalg::LinalgOp op : sinks) {
-        std::string why, name = describe(op);
-        std::optional<Cut> cut = findCut(op, *cost.model, pieceMicroseconds * 1e-6, why);
-        if (!cut) {
-          remark::missed(op->getLoc(), named("SinkWhole"))
-              << remark::add("{0} stays whole", name) << remark::reason("{0}", why);
-          continue;
-        }
-        remark::passed(op->getLoc(), named("SinkSplit"))
-            << remark::add("{0} is cut into {1} pieces of {2} in loop {3} of {4}", name,
-                           cut->pieces(), cut->step, cut->loop, cut->size);
-        split(op, *cut);
       }
+      remark::passed(op->getLoc(), named("SinkSplit"))
+          << remark::add("{0} is cut into {1} pieces of {2} in loop {3} of {4}", name,
+                         cut->pieces(), cut->step, cut->loop, cut->size);
+      split(op, *cut);
     }
   }
 };

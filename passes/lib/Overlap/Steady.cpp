@@ -47,9 +47,12 @@ SteadyState cutAt(const Problem &body, unsigned cut,
     }
     if (buffer.producer)
       made.producer = place(*buffer.producer);
-    made.escapes |= !handedOn.users.empty();
+    // What the front alone makes, and the body ends with, waits for the rest, too.
+    bool isHanded =
+        !handedOn.users.empty() || (buffer.escapes && buffer.producer && *buffer.producer < cut);
+    made.escapes |= isHanded;
     kernel.buffers.push_back(std::move(made));
-    if (!handedOn.users.empty()) {
+    if (isHanded) {
       handedOn.producer.reset();
       result.carried += handedOn.bytes;
       kernel.buffers.push_back(std::move(handedOn));

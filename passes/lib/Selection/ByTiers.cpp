@@ -33,8 +33,9 @@ bool mlir::ncclx::isTimedByOne(CollectiveOpInterface op, std::optional<Algorithm
     return false;
   if (*algorithm == Algorithm::Hierarchical)
     return true;
-  if (isFlat(target))
-    return *algorithm != Algorithm::Trees && *algorithm != Algorithm::Routed;
+  if (isFlat(target)) // what a switch does fills the links of others, too
+    return !llvm::is_contained({Algorithm::Trees, Algorithm::Routed, Algorithm::Switch},
+                               *algorithm);
   return (*algorithm == Algorithm::Direct || *algorithm == Algorithm::Eager) &&
          lookupGrid(op).getNumRanks() > mostOneByOne && !whyNot(op, Algorithm::Hierarchical, 1) &&
          !whyNotByTiers(op, target);

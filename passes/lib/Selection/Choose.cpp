@@ -17,9 +17,10 @@ static SmallVector<int64_t> firstGroup(CollectiveOpInterface op) {
   return lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
 }
 
-/// The bound of `op`, of `bytes`, for its first group.
+/// The bound of `op`, of `bytes`, for its first group, also where switches multicast and reduce.
 static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int64_t bytes,
-                                                   const SelectionTarget &target) {
+                                                   const SelectionTarget &target,
+                                                   bool inNetwork = false) {
   auto kind = topology::parseCollective(op->getName().stripDialect());
   if (!kind || op.getDataflow().isCounted())
     return std::nullopt;
@@ -34,7 +35,15 @@ static std::optional<topology::LowerBound> boundOf(CollectiveOpInterface op, int
   query.rate = target.rate;
   if (!topology::checkQuery(*target.topology, query).empty())
     return std::nullopt;
-  return topology::bound(*target.topology, query);
+  query.inNetwork = inNetwork;
+  if (!inNetwork)
+    return topology::bound(*target.topology, query);
+  // What is reduced on its way has a bound of its own, which speaks of that form of schedule alone.
+  std::vector<topology::LowerBound> bounds = topology::bounds(*target.topology, query);
+  auto own = llvm::find_if(bounds, [](const topology::LowerBound &bound) {
+    return bound.universal || bound.argument == "in-network reduction";
+  });
+  return own == bounds.end() ? bounds.front() : *own; // largest first
 }
 
 /// Whether it tells ranks one by one what to do, as is made for one topology.
@@ -83,6 +92,14 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
   case Algorithm::Routed:
     return byTiers ? whyNotPacked(op, algorithm, target)
                    : "the machine has tiers that are all alike";
+  case Algorithm::Switch:
+    if (!op.getAlgorithm() && !target.inNetwork && !target.rules)
+      return "what switches do is not asked for (in-network)";
+    if (ranks > mostOneByOne && !byTiers)
+      return llvm::formatv("its {0} ranks are too many to simulate one by one", ranks);
+    if (!target.trees && target.loadStore)
+      return "switches are not considered";
+    return whyNoSwitch(op, target.loadStore ? target.trees : nullptr);
   case Algorithm::Ring:
   case Algorithm::Bruck:
     if ((!byTiers || axes > 1) && ranks > mostOneByOne)
@@ -149,6 +166,8 @@ Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &t
       least(op, target, bytes.value_or(op.getPayloadBytes())) {
   choice.bytes = bytes.value_or(op.getPayloadBytes());
   choice.bound = boundOf(op, choice.bytes, target);
+  if (target.inNetwork || target.rules || op.getAlgorithm() == Algorithm::Switch)
+    choice.inNetwork = boundOf(op, choice.bytes, target, /*inNetwork=*/true);
   if (!byTiers)
     byTiers = whyNotByTiers(op, target);
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
@@ -176,7 +195,8 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
 }
 
 void Chooser::keepIfBetter(const Candidate &candidate) {
-  if (!candidate.seconds)
+  // What a switch does a rule, or the op itself, must ask for, or the target.
+  if (!candidate.seconds || (candidate.algorithm == Algorithm::Switch && !target.inNetwork))
     return;
   bool is = isRepeated(op, candidate.algorithm);
   bool better = !fastest || *candidate.seconds < best ||

@@ -56,12 +56,14 @@ static std::string numbersOf(const Choice &choice) {
                 ? llvm::formatv("; {0} {1:F2} us", name, *candidate.seconds * 1e6).str()
                 : llvm::formatv("; {0} refused: {1}", name, candidate.refused).str();
   }
-  if (!choice.algorithm || !choice.bound)
+  const std::optional<topology::LowerBound> *known =
+      choice.algorithm ? &choice.boundOf(*choice.algorithm) : nullptr;
+  if (!known || !*known)
     return text;
-  if (choice.bound->unreachable)
+  if ((*known)->unreachable)
     return text + "; bound: a rank cannot be reached";
-  double bound = choice.bound->seconds.toDouble();
-  text += llvm::formatv("; bound {0:F2} us by {1}", bound * 1e6, choice.bound->argument);
+  double bound = (*known)->seconds.toDouble();
+  text += llvm::formatv("; bound {0:F2} us by {1}", bound * 1e6, (*known)->argument);
   if (bound > 0)
     text += llvm::formatv(", ratio {0:F3}", *choice.chosen().seconds / bound);
   return text;
@@ -180,6 +182,7 @@ struct ChooseAlgorithm : ncclx::impl::ChooseAlgorithmBase<ChooseAlgorithm> {
         readTarget(getOperation(), "ncclx-choose-algorithm", topologyFile, loadStore, ruleFile);
     if (failed(target))
       return signalPassFailure();
+    target->inNetwork = inNetwork;
     // Their lowering packs them, too, and finds the topology in the module alone.
     if (!getOperation()->hasAttr(NCCLXDialect::getTopologyAttrName()))
       target->trees.reset();

@@ -30,8 +30,13 @@ static std::string sizeText(int64_t bytes) {
   return text;
 }
 
-static double secondsOf(const Choice &choice) {
-  return choice.bound && !choice.bound->unreachable ? choice.bound->seconds.toDouble() : 0;
+static double secondsOf(const std::optional<topology::LowerBound> &bound) {
+  return bound && !bound->unreachable ? bound->seconds.toDouble() : 0;
+}
+
+/// That of what runs.
+static const std::optional<topology::LowerBound> &boundOf(const Choice &choice) {
+  return choice.algorithm ? choice.boundOf(*choice.algorithm) : choice.bound;
 }
 
 static std::string ratio(double seconds, double of) {
@@ -55,7 +60,8 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   if (failed(found))
     return failure();
   const Choice &choice = *found;
-  double bound = secondsOf(choice);
+  const std::optional<topology::LowerBound> &known = boundOf(choice);
+  double bound = secondsOf(known);
   os << op->getName().stripDialect() << " of " << sizeText(choice.bytes) << " (" << choice.bytes
      << " bytes) over " << getGroupSize(op) << " of " << lookupGrid(op).getNumRanks()
      << " ranks on " << target.topology->name << ", " << topology::name(target.rate) << " rates\n";
@@ -71,13 +77,13 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   }
   for (const std::string &rule : choice.overruled)
     os << "  passed " << rule << "\n";
-  if (!choice.bound)
+  if (!known)
     os << "  bound  none is known\n";
-  else if (choice.bound->unreachable)
-    os << "  bound  a rank cannot be reached: " << choice.bound->detail << "\n";
+  else if (known->unreachable)
+    os << "  bound  a rank cannot be reached: " << known->detail << "\n";
   else
-    os << "  bound  " << llvm::format("%.2f us", bound * 1e6) << " by " << choice.bound->argument
-       << ": " << choice.bound->detail << " (" << topology::name(choice.bound->links) << ")\n";
+    os << "  bound  " << llvm::format("%.2f us", bound * 1e6) << " by " << known->argument << ": "
+       << known->detail << " (" << topology::name(known->links) << ")\n";
   double best = 0;
   for (const Candidate &candidate : choice.candidates)
     if (candidate.seconds && (best == 0 || *candidate.seconds < best))
@@ -86,10 +92,10 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   for (const Candidate &candidate : choice.candidates) {
     std::string name = stringifyAlgorithm(candidate.algorithm).str();
     if (candidate.seconds)
-      os << llvm::format("  %-10s %14.2f %10s %10s %14s\n", name.c_str(), *candidate.seconds * 1e6,
-                         ratio(*candidate.seconds, bound).c_str(),
-                         ratio(*candidate.seconds, best).c_str(),
-                         sizeText(candidate.scratch).c_str());
+      os << llvm::format(
+          "  %-10s %14.2f %10s %10s %14s\n", name.c_str(), *candidate.seconds * 1e6,
+          ratio(*candidate.seconds, secondsOf(choice.boundOf(candidate.algorithm))).c_str(),
+          ratio(*candidate.seconds, best).c_str(), sizeText(candidate.scratch).c_str());
     else
       os << llvm::format("  %-10s refused: %s\n", name.c_str(), candidate.refused.c_str());
   }
@@ -143,7 +149,7 @@ LogicalResult mlir::ncclx::printSelector(CollectiveOpInterface op, const Selecti
   for (const Choice &row : rows) {
     if (!row.algorithm)
       return op->emitOpError("has no algorithm that can carry it");
-    double bound = secondsOf(row), seconds = *row.chosen().seconds;
+    double bound = secondsOf(boundOf(row)), seconds = *row.chosen().seconds;
     std::string mark = !last ? row.reason : !same(*last, row) ? "from here on: " + row.reason : "";
     os << llvm::format("  %14lld  %-10s %14.2f %14.2f %9s  %s", (long long)row.bytes,
                        stringifyAlgorithm(*row.algorithm).str().c_str(), seconds * 1e6, bound * 1e6,
@@ -166,6 +172,7 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
         readTarget(getOperation(), "ncclx-explain", topologyFile, loadStore, ruleFile);
     if (failed(target))
       return signalPassFailure();
+    target->inNetwork = inNetwork;
     target->scratchLimit = scratchLimit;
     OwningOpRef<ModuleOp> asked;
     ModuleOp module = getOperation();

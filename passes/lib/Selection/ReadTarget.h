@@ -13,13 +13,14 @@ namespace mlir::ncclx {
 struct OwnedTarget {
   std::unique_ptr<topology::ReadResult> read; ///< the packer points into it
   std::optional<RuleTable> rules;
-  bool loadStore = true;
+  bool loadStore = true, inNetwork = false;
   int64_t scratchLimit = -1;
   std::unique_ptr<topology::TreePacker> trees = nullptr;
   SelectionTarget get() const {
     SelectionTarget target{&*read->topology, topology::Rate::payload, loadStore,
                            rules ? &*rules : nullptr, trees.get()};
     target.scratchLimit = scratchLimit;
+    target.inNetwork = inNetwork;
     return target;
   }
 };

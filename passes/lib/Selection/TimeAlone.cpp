@@ -93,12 +93,22 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
   return module;
 }
 
+int64_t mlir::ncclx::multiprocessorsOf(const topology::Topology &topology) {
+  int64_t fewest = 0;
+  for (unsigned rank = 0; rank < topology.numRanks(); ++rank)
+    if (int model = topology.rankNode(rank).model; model >= 0)
+      if (int64_t sms = topology.models[model].sms; sms && (!fewest || sms < fewest))
+        fewest = sms;
+  return fewest ? fewest : 132;
+}
+
 std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target, bool oneKernel,
                                                   int64_t blocks, bool cutByTiers, bool onlyTimed) {
   ConvertNCCLXToCTranOptions options;
   options.loadStore = target.loadStore;
   options.oneKernel = oneKernel;
   options.blocks = blocks;
+  options.mostBlocks = multiprocessorsOf(*target.topology);
   options.cutByTiers = cutByTiers;
   options.scratchLimit = target.scratchLimit;
   return createConvertNCCLXToCTran(options, target.trees, onlyTimed);

@@ -80,9 +80,16 @@ bool Group::finishes(Operation *op, Value result) {
   if (!scaling || scaling->extends || scaled.getDpsInputs().front() != result ||
       (scaled.getDpsInits().front() != result && !isOurs(result, op)))
     return false;
-  // A library adds to what has the type of its result.
+  // A library adds to what has the type of its result: of one that is rounded, what has been
+  // extended from that type.
   bool adds = llvm::none_of(ops, [](Operation *o) { return isa<linalg::FillOp>(o); });
-  return !adds || !scaling->rounds;
+  return !adds || !scaling->rounds || llvm::any_of(ops, [&](Operation *o) {
+    auto extended = dyn_cast<linalg::GenericOp>(o);
+    return extended && o != product &&
+           extended.getDpsInits().front() == product.getDpsInits().front() &&
+           getElementTypeOrSelf(extended.getDpsInputs().front()) ==
+               getElementTypeOrSelf(scaled.getDpsInits().front());
+  });
 }
 
 bool Group::find() {

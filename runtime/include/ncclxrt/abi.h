@@ -323,6 +323,12 @@ NCCLXRT_EXPORT int32_t ncclxrt_reduce(int32_t status, int64_t exec, int64_t op, 
                                       int64_t b_window, int64_t b_peer, int64_t b_offset,
                                       int64_t b_rows, int64_t b_stride, int64_t b_row_bytes);
 
+/** Names a further source of the next reduction of this op, which takes such sources behind b, in
+ * the order of these calls, each as large as its destination. */
+NCCLXRT_EXPORT int32_t ncclxrt_operand(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                       int64_t window, int64_t peer, int64_t offset, int64_t rows,
+                                       int64_t stride, int64_t row_bytes);
+
 /** Raises a slot of a rank (-1: own) by one. It releases what this rank did before on lanes other
  * than nic and all that it acquired by waits. */
 NCCLXRT_EXPORT int32_t ncclxrt_signal(int32_t status, int64_t exec, int64_t op, int64_t lane,

@@ -29,6 +29,9 @@ for n in 2 3 8; do
     graph $n "reduce_scatter %a dim 0 sum accumulate f32 order rank" $((n * e))xf16 ${e}xf16 6
     graph $n "all_reduce %a sum accumulate f32 order rank" ${e}xf32 ${e}xf32 8
     graph $n "all_reduce %a max accumulate i64 order rank" ${e}xi64 ${e}xi64 3
+    graph $n "all_reduce %a avg accumulate f32 order rank" ${e}xbf16 ${e}xbf16 5
+    graph $n "all_reduce %a prod accumulate f64 order rank" ${e}xf64 ${e}xf64 6
+    graph $n "reduce_scatter %a dim 0 sum scale 3.0e-01 accumulate f32 order rank" $((n * e))xf32 ${e}xf32 7
     graph $n "broadcast %a root [$((n - 1))]" ${e}xf64 ${e}xf64 4
     graph $n "permute %a shift -1" ${e}xui16 ${e}xui16 4
   done

@@ -2,15 +2,20 @@
 //
 // Of each case of overlap.py, in turn in each round: the compiled schedule; the same computation
 // without its collectives; that, and NCCL's collectives behind it on the same stream (what a serial
-// program takes). JSON lines with medians. Ranks are threads, each with a GPU.
+// program takes). JSON lines with medians, also of energy and SM clock by NVML where it is there, a
+// GPU. Ranks are threads, each with a GPU.
 //
 //   overlap [--seconds=S] [--rounds=N] [--warm-up=S] [--only=TEXT] [--cublaslt=FILE] [--nccl=FILE]
-//   [--driver=FILE]
+//   [--driver=FILE] [--trace=FILE]
+//
+// A trace has a line for each op of the last of three more launches of each case, of rank 0.
+// The warm-up is before the first case: the card stays warm.
 //
 //===----------------------------------------------------------------------===//
 #include "ncclxrt/cuda.h"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstdio>
@@ -43,7 +48,7 @@ struct Case {
 
 constexpr int ranks = 2;
 
-static std::string cublaslt, ncclPath, driver, only;
+static std::string cublaslt, ncclPath, driver, only, traceFile;
 static double seconds = 0.3, warmUp = 0;
 static int rounds = 7;
 
@@ -102,6 +107,73 @@ static struct Nccl {
   }
 } nccl;
 
+//===--- NVML ------------------------------------------------------------------------------===//
+
+/// Of all GPUs: energy since some time, and the mean SM clock while somebody listens.
+static struct Nvml {
+  void load() {
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    if (!library)
+      return;
+    auto find = [&](auto &function, const char *name) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      return function != nullptr;
+    };
+    int (*init)();
+    int (*byIndex)(unsigned, void **);
+    if (!find(init, "nvmlInit_v2") || !find(byIndex, "nvmlDeviceGetHandleByIndex_v2") ||
+        !find(energyOf, "nvmlDeviceGetTotalEnergyConsumption") ||
+        !find(clockOf, "nvmlDeviceGetClockInfo") || init())
+      return;
+    for (unsigned i = 0; i < ranks; ++i)
+      if (void *device; !byIndex(i, &device))
+        devices.push_back(device);
+  }
+  double millijoules() const {
+    double all = 0;
+    for (void *device : devices) {
+      unsigned long long now = 0;
+      energyOf(device, &now);
+      all += double(now);
+    }
+    return all;
+  }
+  void listen() {
+    if (devices.empty())
+      return;
+    sum = count = 0;
+    listening = true;
+    listener = std::thread([this] {
+      constexpr int smClock = 1;
+      for (; listening; std::this_thread::sleep_for(std::chrono::milliseconds(20)))
+        for (void *device : devices)
+          if (unsigned mhz; !clockOf(device, smClock, &mhz))
+            sum += mhz, ++count;
+    });
+  }
+  double heard() {
+    if (!listener.joinable())
+      return 0;
+    listening = false;
+    listener.join();
+    return count ? sum / count : 0;
+  }
+  std::vector<void *> devices;
+
+private:
+  int (*energyOf)(void *, unsigned long long *) = nullptr;
+  int (*clockOf)(void *, int, unsigned *) = nullptr;
+  std::thread listener;
+  std::atomic<bool> listening = false;
+  double sum = 0, count = 0;
+} nvml;
+
+/// Of one launch among a block of them.
+struct Block {
+  double seconds = 0, millijoules = 0, mhz = 0;
+};
+
 //===--- a rank ----------------------------------------------------------------------------===//
 
 struct Rank {
@@ -109,6 +181,7 @@ struct Rank {
   ncclxrtCudaComm_t comm = nullptr;
   void *stream = nullptr;
   void *ncclComm = nullptr, *in = nullptr, *out = nullptr;
+  double cold = warmUp; ///< seconds of warming up that are left
 
   void check(ncclxrtResult_t result) {
     if (result != ncclxrtSuccess)
@@ -138,8 +211,11 @@ struct Rank {
     nccl.check(nccl.MemAlloc(&in, most));
     nccl.check(nccl.MemAlloc(&out, most));
   }
-  ncclxrtCudaPlan_t prepare(const Schedule &schedule) {
+  ncclxrtCudaPlan_t prepare(const Schedule &schedule, size_t events = 0) {
     ncclxrtCudaPlanDesc_t desc = schedule.describe();
+    ncclxrtPlanDesc_t own = *desc.plan;
+    own.trace_capacity = events;
+    desc.plan = &own;
     desc.cublaslt = cublaslt.empty() ? nullptr : cublaslt.c_str();
     ncclxrtCudaPlan_t plan;
     check(ncclxrtCudaPlanPrepare(comm, &desc, schedule.program, &plan));
@@ -170,9 +246,11 @@ struct Rank {
                        : nccl.ReduceScatter(in, out, piece, bf16, sum, ncclComm, stream));
     }
   }
-  /// Seconds of a launch among `times`.
-  double time(const Case &c, int contender, ncclxrtCudaPlan_t with, ncclxrtCudaPlan_t without,
-              int64_t times) {
+  Block time(const Case &c, int contender, ncclxrtCudaPlan_t with, ncclxrtCudaPlan_t without,
+             int64_t times) {
+    double before = nvml.millijoules();
+    if (me == 0)
+      nvml.listen();
     all.arrive_and_wait();
     auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < times; ++i) {
@@ -185,25 +263,63 @@ struct Rank {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
     double both[ranks];
     allgather(&me, &mine, sizeof mine, both);
-    return *std::max_element(both, both + ranks);
+    Block block{*std::max_element(both, both + ranks)};
+    if (me == 0 && !nvml.devices.empty())
+      block.millijoules =
+          (nvml.millijoules() - before) / double(nvml.devices.size()) / double(times);
+    if (me == 0)
+      block.mhz = nvml.heard();
+    return block;
+  }
+  void trace(const Case &c) {
+    ncclxrtCudaPlan_t plan = prepare(c.with, size_t(1) << 16);
+    all.arrive_and_wait();
+    for (int i = 0; i < 3; ++i)
+      check(ncclxrtCudaPlanRun(plan, stream));
+    check(ncclxrtCudaPlanWait(plan));
+    check(ncclxrtCudaSynchronize(comm, stream));
+    const ncclxrtTraceEvent_t *events;
+    size_t count;
+    int64_t error;
+    check(ncclxrtCudaPlanTrace(plan, 0, &events, &count, &error));
+    std::FILE *file = me == 0 ? std::fopen(traceFile.c_str(), "a") : nullptr;
+    const ncclxrtPlanDesc_t *names = c.with.describe().plan;
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < count; ++i)
+      first = std::min(first, events[i].start_ns);
+    for (size_t i = 0; file && i < count; ++i)
+      std::fprintf(file,
+                   "{\"case\": \"%s\", \"lane\": \"%s\", \"op\": \"%s\", \"from_us\": %.1f, "
+                   "\"to_us\": %.1f, \"bytes\": %lld}\n",
+                   c.title, names->lanes[events[i].lane].name, names->ops[events[i].op].name,
+                   double(events[i].start_ns - first) / 1e3, double(events[i].end_ns - first) / 1e3,
+                   (long long)events[i].bytes);
+    if (file)
+      std::fclose(file);
+    all.arrive_and_wait();
+    check(ncclxrtCudaPlanDestroy(plan));
+    all.arrive_and_wait();
   }
   void run(const Case &c) {
     ncclxrtCudaPlan_t with = prepare(c.with), without = prepare(c.without);
     int contenders = nccl.loaded ? 3 : 2;
-    std::vector<double> taken[3], ratio[3];
+    std::vector<double> taken[3], ratio[3], energy[3], clock[3];
     for (int contender = 0; contender < contenders; ++contender)
       time(c, contender, with, without, 2);
-    double once = time(c, 1, with, without, 3);
+    double once = time(c, 1, with, without, 3).seconds;
     int64_t times = std::max<int64_t>(1, int64_t(seconds / once));
-    for (double spent = 0; spent < warmUp; spent += once * double(times))
+    for (double spent = 0; spent < cold; spent += once * double(times))
       time(c, 1, with, without, times);
+    cold = 0;
     for (int round = 0; round < rounds; ++round) {
-      double now[3] = {};
+      Block now[3] = {};
       for (int contender = 0; contender < contenders; ++contender)
         now[contender] = time(c, contender, with, without, times);
       for (int contender = 0; contender < contenders; ++contender) {
-        taken[contender].push_back(now[contender] * 1e6);
-        ratio[contender].push_back(now[contender] / now[1]);
+        taken[contender].push_back(now[contender].seconds * 1e6);
+        ratio[contender].push_back(now[contender].seconds / now[1].seconds);
+        energy[contender].push_back(now[contender].millijoules);
+        clock[contender].push_back(now[contender].mhz);
       }
     }
     check(ncclxrtCudaPlanWait(with));
@@ -212,6 +328,8 @@ struct Rank {
     check(ncclxrtCudaPlanDestroy(with));
     check(ncclxrtCudaPlanDestroy(without));
     all.arrive_and_wait();
+    if (!traceFile.empty())
+      trace(c);
     if (me != 0)
       return;
     auto median = [](std::vector<double> &values) {
@@ -224,6 +342,10 @@ struct Rank {
     if (nccl.loaded)
       std::printf(", \"serial_nccl_us\": %.1f, \"serial_nccl_over_compute\": %.3f",
                   median(taken[2]), median(ratio[2]));
+    const char *names[] = {"ours", "compute", "serial_nccl"};
+    for (int contender = 0; contender < contenders && !nvml.devices.empty(); ++contender)
+      std::printf(", \"%s_mJ\": %.1f, \"%s_MHz\": %.0f", names[contender],
+                  median(energy[contender]), names[contender], median(clock[contender]));
     std::printf(", \"launches\": %lld, \"rounds\": %d}\n", (long long)times, rounds);
     std::fflush(stdout);
   }
@@ -247,12 +369,15 @@ int main(int argc, char **argv) {
       cublaslt = value;
     else if (is("nccl"))
       ncclPath = value;
+    else if (is("trace"))
+      traceFile = value;
     else if (is("driver"))
       driver = value;
     else
       fail("unknown option " + word);
   }
   nccl.load();
+  nvml.load();
   std::vector<std::thread> threads;
   int passed = 0;
   for (int me = 0; me < ranks; ++me)

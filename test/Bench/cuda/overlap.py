@@ -34,32 +34,30 @@ class Graph:
     def output(self, value):
         self.outputs.append(value)
 
-    def product(self, a, b, dims, into=None, at=None):
-        """The bf16 product of a and b, dims = (of a, of b, of the result) as letters; or `into` with it at an offset."""
+    def product(self, a, b, dims, plus=None):
+        """The bf16 product of a and b, dims = (of a, of b, of the result) as letters, added to `plus`."""
         sizes = dict(zip(dims[0], a[1])) | dict(zip(dims[1], b[1]))
         letters = [d for d in dims[2]] + [d for d in sizes if d not in dims[2]]
         kinds = ", ".join('"parallel"' if d in dims[2] else '"reduction"' for d in letters)
         maps = ", ".join(f"affine_map<({', '.join(letters)}) -> ({', '.join(d)})>" for d in dims)
         shape = [sizes[d] for d in dims[2]]
-        e, z, p, o, r = (self.name() for _ in range(5))
+        e, z, p, o = (self.name() for _ in range(4))
         wide, narrow = tensor(shape, "f32"), tensor(shape)
-        identity = f"affine_map<({', '.join(dims[2])}) -> ({', '.join(dims[2])})>"
-        self.add(f"{e} = tensor.empty() : {wide}")
-        self.add(f"{z} = linalg.fill ins(%zero : f32) outs({e} : {wide}) -> {wide}")
+        if plus:
+            z = self.elementwise([plus[0]], [narrow], wide, ["%r = arith.extf %x0 : bf16 to f32"], len(shape))
+        else:
+            self.add(f"{e} = tensor.empty() : {wide}")
+            self.add(f"{z} = linalg.fill ins(%zero : f32) outs({e} : {wide}) -> {wide}")
         self.add(f"{p} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({a[0]}, {b[0]} : {tensor(a[1])}, {tensor(b[1])}) outs({z} : {wide}) {{")
         self.add("^bb0(%x: bf16, %y: bf16, %acc: f32):")
         self.add("  %xw = arith.extf %x : bf16 to f32\n    %yw = arith.extf %y : bf16 to f32")
         self.add("  %m = arith.mulf %xw, %yw : f32\n    %s = arith.addf %acc, %m : f32\n    linalg.yield %s : f32")
         self.add(f"}} -> {wide}")
-        if into:
-            self.add(f"{o} = tensor.extract_slice {into[0]}{at} {shape} {[1] * len(at)} : {tensor(into[1])} to {narrow}")
-        else:
-            self.add(f"{o} = tensor.empty() : {narrow}")
-        self.elementwise([p], [wide], narrow, ["%r = arith.truncf %x0 : f32 to bf16"], len(shape), r, o)
-        return self.paste((r, shape), into, at) if into else (r, shape)
+        self.add(f"{o} = tensor.empty() : {narrow}")
+        return self.elementwise([p], [wide], narrow, ["%r = arith.truncf %x0 : f32 to bf16"], len(shape), o), shape
 
-    def elementwise(self, values, types, result, lines, rank, name=None, dest=None):
-        name = name or self.name()
+    def elementwise(self, values, types, result, lines, rank, dest=None):
+        name = self.name()
         if not dest:
             dest = self.name()
             self.add(f"{dest} = tensor.empty() : {result}")
@@ -75,14 +73,16 @@ class Graph:
         self.add(f"  linalg.yield %r : {element(result)}\n  }} -> {result}")
         return name
 
-    def start(self, kind, x, rows):
-        """A future of all_gather or reduce_scatter along the first dimension, which becomes `rows`."""
-        shape = [rows] + x[1][1:]
+    def start(self, kind, x, rows=None):
+        """A future of all_gather or reduce_scatter along the first dimension, which becomes `rows`; or of what the other rank
+        gives."""
+        shape = [rows or x[1][0]] + x[1][1:]
         if not self.communicates:
             return self.input(shape)
         f = self.name()
         reduction = "sum accumulate f32 order any " if kind == "reduce_scatter" else ""
-        self.add(f"{f} = ncclx.start {{\n    %c = ncclx.{kind} {x[0]} dim 0 {reduction}over @g[\"tp\"] : {tensor(x[1])} -> {tensor(shape)}")
+        words = "shift 1 " if kind == "permute" else "dim 0 " + reduction
+        self.add(f"{f} = ncclx.start {{\n    %c = ncclx.{kind} {x[0]} {words}over @g[\"tp\"] : {tensor(x[1])} -> {tensor(shape)}")
         self.add(f"  ncclx.yield %c : {tensor(shape)}\n  }} : !ncclx.future<{tensor(shape)}>")
         return f, shape
 
@@ -144,39 +144,36 @@ def pair(m, n, k, mib):
     case(f"pair_{m}_{n}_{k}", f"product {m} x {n} x {k} beside all_gather of {mib} MiB", build, [("AllGather", rows * k)])
 
 
-def gather(s, h, f, parts=4):
-    """x gathered, times w: part by part, while the next travels. The parts of x lie in buffers of their own."""
-    step = s // RANKS // parts
+def gather(s, h, f):
+    """x gathered, times w: the own rows while the other's travel. The caller places the two results one behind the other."""
 
     def build(g):
         w = g.input([h, f])
         if not g.communicates:
-            full = g.input([s, h])
-            g.output(g.product(full, w, ("mk", "kn", "mn")))
+            g.output(g.product(g.input([s, h]), w, ("mk", "kn", "mn")))
             return
-        futures = [g.start("all_gather", g.input([1, step, h]), RANKS) for i in range(parts)]
-        result = g.empty([RANKS, s // RANKS, f])
-        for i, future in enumerate(futures):
-            result = g.product(g.finish(future), w, ("bmk", "kn", "bmn"), result, [0, i * step, 0])
-        g.output(result)
+        own = g.input([s // RANKS, h])
+        other = g.start("permute", own)
+        g.output(g.product(own, w, ("mk", "kn", "mn")))
+        g.output(g.product(g.finish(other), w, ("mk", "kn", "mn")))
 
     case(f"gather_{s}_{h}_{f}", f"all_gather of {s} x {h}, times {h} x {f}", build, [("AllGather", s * h)])
 
 
-def scatter(s, h, f, parts=4):
+def scatter(s, h, f, parts=2):
+    """x times w, reduce_scattered: the other's rows first, which travel while the own ones are made, in parts that are added to
+    what has come. The caller's x lies in parts."""
     step = s // RANKS // parts
 
     def build(g):
-        x, w = g.input([RANKS, s // RANKS, f]), g.input([f, h])
+        w = g.input([f, h])
         if not g.communicates:
-            g.output(g.product(x, w, ("bmk", "kn", "bmn")))
+            g.output(g.product(g.input([s, f]), w, ("mk", "kn", "mn")))
             return
-        futures = []
-        for i in range(parts):
-            part = g.product(g.cut(x, [0, i * step, 0], [RANKS, step, f]), w, ("bmk", "kn", "bmn"))
-            futures.append(g.start("reduce_scatter", part, 1))
+        futures = [g.start("permute", g.product(g.input([step, f]), w, ("mk", "kn", "mn"))) for _ in range(parts)]
         for future in futures:
-            g.output(g.finish(future))
+            own = g.input([step, f])
+            g.output(g.product(own, w, ("mk", "kn", "mn"), plus=g.finish(future)))
 
     case(f"scatter_{s}_{h}_{f}", f"{s} x {f} times {f} x {h}, reduce_scatter", build, [("ReduceScatter", s * h)])
 

@@ -13,6 +13,7 @@
 #include "cuda/CublasLt.h"
 #include "ncclxrt/abi.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
@@ -149,6 +150,29 @@ double tf32(double value) {
                               : value;
 }
 
+/// 32 terms and the sum so far, each cut 13 bits below the largest exponent, and their sum, too:
+/// Hopper's way with 8-bit floats.
+double addBytes(const std::vector<double> &terms) {
+  auto cut = [](double value, int exponent) {
+    return std::ldexp(std::trunc(std::ldexp(value, 13 - exponent)), exponent - 13);
+  };
+  double sum = 0;
+  for (size_t first = 0; first < terms.size(); first += 32) {
+    size_t end = std::min(terms.size(), first + 32);
+    double most = std::fabs(sum);
+    for (size_t i = first; i < end; ++i)
+      most = std::max(most, std::fabs(terms[i]));
+    if (most == 0)
+      continue;
+    int exponent = std::ilogb(most);
+    double total = cut(sum, exponent);
+    for (size_t i = first; i < end; ++i)
+      total += cut(terms[i], exponent);
+    sum = total == 0 ? 0 : cut(total, std::ilogb(total));
+  }
+  return sum;
+}
+
 struct Problem {
   Operation op;
   Layout a, b, c, d;
@@ -211,6 +235,8 @@ void multiply(const Problem &p, double alpha, double beta, Address a, Address b,
   double factor = alpha * scale(p.op.scaleA) * scale(p.op.scaleB);
   int64_t k = int64_t(p.op.transA ? p.a.rows : p.a.columns);
   bool wide = p.op.compute == lt::computeF64, rounded = p.op.compute == lt::computeTf32;
+  bool bytes = sizeOfType(p.a.type) == 1;
+  std::vector<double> terms;
   auto at = [&](const Layout &l, Address base, int64_t row, int64_t column, int64_t i,
                 bool turned) {
     double x =
@@ -221,12 +247,17 @@ void multiply(const Problem &p, double alpha, double beta, Address a, Address b,
     for (int64_t column = 0; column < int64_t(p.d.columns); ++column)
       for (int64_t row = 0; row < int64_t(p.d.rows); ++row) {
         double sum = 0;
+        terms.clear();
         for (int64_t s = 0; s < k; ++s) {
           int64_t term = (s + k / 2) % k;
-          sum += at(p.a, a, row, term, i, p.op.transA) * at(p.b, b, term, column, i, p.op.transB);
+          terms.push_back(at(p.a, a, row, term, i, p.op.transA) *
+                          at(p.b, b, term, column, i, p.op.transB));
+          sum += terms.back();
           if (!wide)
             sum = float(sum);
         }
+        if (bytes)
+          sum = addBytes(terms);
         sum *= factor;
         if (beta != 0)
           sum += beta * element(p.c.type, c, i * p.c.stride + column * p.c.ld + row);

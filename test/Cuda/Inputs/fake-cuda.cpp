@@ -250,7 +250,7 @@ void doReduce(const std::string &name, const device::ReduceJob &job) {
   };
   Placed b = placed(job.b);
   reduceRanges(reduction, placed(job.to), placed(job.a), job.count, job.step,
-               job.b.at ? &b : nullptr);
+               job.b.at ? Further(&b, 1) : Further());
 }
 
 /// No two devices have one clock.

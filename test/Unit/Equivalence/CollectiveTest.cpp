@@ -316,6 +316,15 @@ TEST(Equivalence, TwoAxesEager) { expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}, 
 TEST(Equivalence, TwoAxesRound) {
   expectGrid({{"x", 2}, {"y", 3}}, {{"y", "x"}}, "ring");
   expectGrid({{"x", 3}, {"y", 2}}, {{"x", "y"}}, "bruck");
+  // Of so many elements, chunks by number are not those of one axis after the other.
+  GraphText g({{"x", 3}, {"y", 2}});
+  for (const char *algorithm : {"ring", "bruck"}) {
+    g.algorithm = algorithm;
+    for (const char *kind : {"avg", "sum scale 0.3"})
+      g.result(g.allReduce(g.argument({996}, "f8E4M3FN"),
+                           std::string(kind) + " accumulate f8E4M3FN order any", {"y", "x"}));
+  }
+  expectEqual(g, {.runs = 2});
 }
 TEST(SlowEquivalence, TwoAxes) {
   expectGrid({{"x", 3}, {"y", 2}}, {{"x"}, {"x", "y"}}, "direct");

@@ -1,5 +1,6 @@
 //===- OverlapTest.cpp - What overlap passes make of graphs written for them ---------------===//
 #include "Equivalence.h"
+#include "RandomGraph.h"
 
 #include <gtest/gtest.h>
 
@@ -261,6 +262,99 @@ TEST(EquivalenceOverlap, PipelinedLoops) {
       options.interpretOnly = !trips; // no schedule is made of such a loop
       expectChanged(loopGraph(trips), options);
     }
+}
+
+// Halos that neighbours put into windows, in loops too: the interior is made in front of the wait.
+TEST(EquivalenceOverlap, PutHalos) {
+  for (bool placed : {false, true}) {
+    GraphText g({{"x", 3}});
+    Tensor f = g.argument({7, 5}, "f32");
+    Tensor w = g.window({9, 5}, "f32", {"x"});
+    f = g.loop(0, 3, 1, {f}, [&](const std::string &, const GraphText::Carried &held) {
+           const Tensor &field = held[0];
+           g.put(field, w, {1, 0}, "");
+           g.put(g.slice(field, 0, 6, 1), w, {0, 0}, "shift 1");
+           g.signal(w, "shift 1");
+           g.put(g.slice(field, 0, 0, 1), w, {8, 0}, "shift -1");
+           g.signal(w, "shift -1");
+           g.wait(w, "shift 1");
+           g.wait(w, "shift -1");
+           Tensor above = g.get(w, {0, 0}, {7, 5}), below = g.get(w, {2, 0}, {7, 5});
+           g.signal(w, "shift -1");
+           g.signal(w, "shift 1");
+           g.wait(w, "shift -1");
+           g.wait(w, "shift 1");
+           return GraphText::Carried{
+               g.elementwise("sub", g.elementwise("add", above, below), field)};
+         }).front();
+    g.result(f);
+    std::string pass = "ncclx-split-halos{margin=0 " + host + "}";
+    if (placed)
+      pass += ",ncclx-overlap{margin=0 " + host + "}";
+    expectChanged(g, {.runs = 2, .adversarial = 2, .pipeline = pass, .specials = true});
+  }
+}
+
+// Each block of a product goes straight to whom it is for: any order, and the members', in wider
+// types too.
+TEST(EquivalenceOverlap, DirectReductions) {
+  for (const std::string &reduction :
+       {"sum accumulate f32 order rank", "sum accumulate f64 order rank",
+        "min accumulate f32 order any"}) {
+    GraphText g({{"x", 3}, {"y", 2}});
+    Tensor left = g.argument({12, 16}, "f32"), right = g.argument({16, 5}, "f32");
+    g.result(g.reduceScatter(g.matmul(left, right), 0, reduction, {"x"}));
+    g.result(g.reduceScatter(g.matmul(g.argument({5, 16}, "f32"), g.argument({16, 12}, "f32")), 1,
+                             reduction, {"y", "x"}));
+    expectChanged(g, {.runs = 1,
+                      .adversarial = 1,
+                      .pipeline = "ncclx-direct-exchanges{" + steps,
+                      .specials = true});
+  }
+}
+
+/// Every pass over graphs from seeds, which hold what it looks for among all else: the same bits.
+/// What fails is shrunk. Gives how many graphs were changed.
+int64_t runSeeds(const std::string &pipeline, uint64_t from, uint64_t to, Options options) {
+  int64_t changed = 0;
+  options.pipeline = pipeline;
+  for (uint64_t seed = from; seed < to; ++seed) {
+    options.seed = seed;
+    bool counts = true; // not those that are tried while it shrinks
+    auto run = [&](const GraphText &graph) {
+      if (std::exchange(counts, false))
+        changed += passed(graph.str(), pipeline) != passed(graph.str(), "");
+      return check(graph, "shm", options);
+    };
+    if (std::string wrong = failureOf(seed, run, 300, /*overlaps=*/true); !wrong.empty())
+      ADD_FAILURE() << pipeline << "\n" << wrong;
+  }
+  return changed;
+}
+
+const std::vector<std::string> &allPasses() {
+  static const std::vector<std::string> passes = [] {
+    std::vector<std::string> list;
+    for (const char *pass :
+         {"pair-bulk", "reschedule-ag-wgrad", "hoist-collectives", "overlap", "split-exchanges",
+          "direct-exchanges", "ring-exchanges", "double-exchanges", "split-batches", "split-halos",
+          "pipeline-loops", "braid-loops"})
+      list.push_back("ncclx-" + std::string(pass) + "{" + steps);
+    list.push_back("ncclx-split-sinks{piece-us=0.001 " + steps.substr(steps.find("machine")));
+    return list;
+  }();
+  return passes;
+}
+
+TEST(EquivalenceOverlap, EachPassOnRandomGraphs) {
+  for (const std::string &pass : allPasses())
+    runSeeds(pass, 1, 3, {.runs = 1, .adversarial = 0, .interpretOnly = true});
+}
+TEST(SlowEquivalenceOverlap, EachPassOnRandomGraphs) {
+  int64_t changed = 0;
+  for (const std::string &pass : allPasses())
+    changed += runSeeds(pass, 1, 25, {.runs = 1, .adversarial = 0, .interpretOnly = true});
+  EXPECT_GE(changed, 3); // of 312
 }
 
 } // namespace

@@ -56,81 +56,90 @@ std::vector<std::vector<Message>> messages(const machine::Schedule &schedule) {
 // all_gather by rounds, for 1 to 64 members. Round s moves min(2^s, n - 2^s) blocks; nobody gets
 // one that it has; what a rank sends is what its peer lacks; after it everybody has a block of
 // min(2^(s+1), n). One member: nothing is sent; two: one round.
-TEST(Plan, RoundsOfAnAllGather) {
-  for (int64_t n = 1; n <= 64; ++n) {
-    GraphText g({{"x", n}});
-    g.algorithm = "bruck";
-    g.result(g.allGather(g.argument({1}, "f32"), 0, n, {"x"}));
-    std::string wrong = inspect(g, "shm", [&](mlir::ncclx::Compilation &c) {
-      std::vector<std::vector<Message>> all = messages(c.machine());
-      std::vector<std::set<int64_t>> has(n);
-      for (int64_t rank = 0; rank < n; ++rank)
-        has[rank] = {rank};
-      size_t rounds = 0;
-      for (int64_t d = 1; d < n; d *= 2, ++rounds) {
-        std::vector<std::set<int64_t>> before = has;
-        for (int64_t rank = 0; rank < n; ++rank) {
-          ASSERT_GT(all[rank].size(), rounds) << n;
-          const Message &m = all[rank][rounds];
-          EXPECT_EQ(m.count, std::min(d, n - d)) << n;
-          EXPECT_EQ(m.to, (rank - d + n) % n) << n;
-          for (int64_t i = 0; i < m.count; ++i) {
-            int64_t block = (rank + m.source + i) % n;
-            EXPECT_TRUE(before[rank].count(block)) << n;
-            EXPECT_EQ((m.to + m.target + i) % n, block) << n;
-            EXPECT_TRUE(has[m.to].insert(block).second) << n << ": twice";
-          }
-        }
-        for (int64_t rank = 0; rank < n; ++rank) {
-          EXPECT_EQ(int64_t(has[rank].size()), std::min(2 * d, n));
-          for (int64_t i = 0; i < std::min(2 * d, n); ++i)
-            EXPECT_TRUE(has[rank].count((rank + i) % n)) << n;
+void expectRounds(int64_t n) {
+  GraphText g({{"x", n}});
+  g.algorithm = "bruck";
+  g.result(g.allGather(g.argument({1}, "f32"), 0, n, {"x"}));
+  std::string wrong = inspect(g, "shm", [&](mlir::ncclx::Compilation &c) {
+    std::vector<std::vector<Message>> all = messages(c.machine());
+    std::vector<std::set<int64_t>> has(n);
+    for (int64_t rank = 0; rank < n; ++rank)
+      has[rank] = {rank};
+    size_t rounds = 0;
+    for (int64_t d = 1; d < n; d *= 2, ++rounds) {
+      std::vector<std::set<int64_t>> before = has;
+      for (int64_t rank = 0; rank < n; ++rank) {
+        ASSERT_GT(all[rank].size(), rounds) << n;
+        const Message &m = all[rank][rounds];
+        EXPECT_EQ(m.count, std::min(d, n - d)) << n;
+        EXPECT_EQ(m.to, (rank - d + n) % n) << n;
+        for (int64_t i = 0; i < m.count; ++i) {
+          int64_t block = (rank + m.source + i) % n;
+          EXPECT_TRUE(before[rank].count(block)) << n;
+          EXPECT_EQ((m.to + m.target + i) % n, block) << n;
+          EXPECT_TRUE(has[m.to].insert(block).second) << n << ": twice";
         }
       }
-      for (const auto &sent : all)
-        EXPECT_EQ(sent.size(), rounds) << n;
-    });
-    EXPECT_EQ(wrong, "") << n;
-  }
+      for (int64_t rank = 0; rank < n; ++rank) {
+        EXPECT_EQ(int64_t(has[rank].size()), std::min(2 * d, n));
+        for (int64_t i = 0; i < std::min(2 * d, n); ++i)
+          EXPECT_TRUE(has[rank].count((rank + i) % n)) << n;
+      }
+    }
+    for (const auto &sent : all)
+      EXPECT_EQ(sent.size(), rounds) << n;
+  });
+  EXPECT_EQ(wrong, "") << n;
+}
+
+TEST(Plan, RoundsOfAnAllGather) {
+  for (int64_t n = 1; n <= 64; ++n)
+    expectRounds(n);
 }
 
 // reduce_scatter by halving: what arrives in different rounds lies in different places.
+void expectApart(int64_t n) {
+  GraphText g({{"x", n}});
+  g.algorithm = "bruck";
+  g.result(g.reduceScatter(g.argument({n}, "f32"), 0, "sum accumulate f32 order any", {"x"}));
+  std::string wrong = inspect(g, "shm", [&](mlir::ncclx::Compilation &c) {
+    for (const std::vector<Message> &sent : messages(c.machine())) {
+      std::set<int64_t> places;
+      for (const Message &m : sent)
+        for (int64_t i = 0; i < m.count; ++i) {
+          EXPECT_TRUE(places.insert(m.target + i).second) << n;
+          EXPECT_LT(m.target + i, n);
+        }
+      EXPECT_EQ(int64_t(places.size()), n - 1);
+    }
+  });
+  EXPECT_EQ(wrong, "") << n;
+}
+
 TEST(Plan, RoundsOfAReduceScatterLandApart) {
-  for (int64_t n : {2, 3, 4, 8, 12, 16, 32}) {
-    GraphText g({{"x", n}});
-    g.algorithm = "bruck";
-    g.result(g.reduceScatter(g.argument({n}, "f32"), 0, "sum accumulate f32 order any", {"x"}));
-    std::string wrong = inspect(g, "shm", [&](mlir::ncclx::Compilation &c) {
-      for (const std::vector<Message> &sent : messages(c.machine())) {
-        std::set<int64_t> places;
-        for (const Message &m : sent)
-          for (int64_t i = 0; i < m.count; ++i) {
-            EXPECT_TRUE(places.insert(m.target + i).second) << n;
-            EXPECT_LT(m.target + i, n);
-          }
-        EXPECT_EQ(int64_t(places.size()), n - 1);
-      }
-    });
-    EXPECT_EQ(wrong, "") << n;
-  }
+  for (int64_t n : {2, 3, 4, 8, 12, 16, 32})
+    expectApart(n);
 }
 
 // A ring of 6 and of 24, which are no powers of two: each step to the neighbour, n - 1 of them, and
 // every block once.
+void expectRing(int64_t n) {
+  GraphText g({{"x", n}});
+  g.algorithm = "ring";
+  g.result(g.allGather(g.argument({5}, "f32"), 0, 5 * n, {"x"}));
+  std::string wrong = inspect(g, "tcp", [&](mlir::ncclx::Compilation &c) {
+    for (const std::vector<Message> &sent : messages(c.machine())) {
+      EXPECT_EQ(int64_t(sent.size()), n - 1);
+      for (const Message &m : sent)
+        EXPECT_TRUE(m.to == (m.from + 1) % n || m.to == (m.from + n - 1) % n);
+    }
+  });
+  EXPECT_EQ(wrong, "") << n;
+}
+
 TEST(Plan, RingsOfSixAndTwentyFour) {
-  for (int64_t n : {6, 24}) {
-    GraphText g({{"x", n}});
-    g.algorithm = "ring";
-    g.result(g.allGather(g.argument({5}, "f32"), 0, 5 * n, {"x"}));
-    std::string wrong = inspect(g, "tcp", [&](mlir::ncclx::Compilation &c) {
-      for (const std::vector<Message> &sent : messages(c.machine())) {
-        EXPECT_EQ(int64_t(sent.size()), n - 1);
-        for (const Message &m : sent)
-          EXPECT_TRUE(m.to == (m.from + 1) % n || m.to == (m.from + n - 1) % n);
-      }
-    });
-    EXPECT_EQ(wrong, "") << n;
-  }
+  expectRing(6);
+  expectRing(24);
 }
 
 // A tree from and to every root of 1 to 16 members, and of some more (of 9 and of 17 to 19 members
@@ -144,6 +153,22 @@ TEST(Plan, TreesOfEveryRoot) {
       g.result(g.reduce(g.argument({3}, "f32"), root, "sum accumulate f32 order any", {"x"}));
     }
     EXPECT_EQ(inspect(g, n % 2 ? "shm" : "tcp"), "") << n;
+  }
+}
+
+// The same of many members, powers of two and not.
+TEST(SlowPlan, RoundsOfManyMembers) {
+  for (int64_t n : {100, 127, 128, 255, 1000, 1024}) {
+    expectRounds(n);
+    expectApart(n);
+    expectRing(n);
+    GraphText g({{"x", n}});
+    g.algorithm = "binomial";
+    for (int64_t root : {int64_t(0), n / 2 + 1, n - 1}) {
+      g.result(g.broadcast(g.argument({3}, "f32"), root, {"x"}));
+      g.result(g.reduce(g.argument({3}, "f32"), root, "sum accumulate f32 order any", {"x"}));
+    }
+    EXPECT_EQ(inspect(g, "tcp"), "") << n;
   }
 }
 

@@ -1,5 +1,6 @@
 //===- RandomGraph.cpp - Graphs made of choices ---------------------------------===//
 #include "RandomGraph.h"
+#include "Patterns.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +12,7 @@ namespace {
 /// Each choice has its simplest alternative first, so that what shrinks becomes simple.
 class Generator {
 public:
-  explicit Generator(Choices &choices) : c(choices), g(makeGrid()) {
+  Generator(Choices &choices, bool overlaps) : c(choices), overlaps(overlaps), g(makeGrid()) {
     mixed = below(3);
     late = below(4) == 3;
     if (mixed == 2)
@@ -38,6 +39,7 @@ public:
 
 private:
   Choices &c;
+  const bool overlaps;
   std::vector<Axes> grids;
   int64_t mixed = 0; ///< 0: axes alone; 1: listed groups too; 2: another grid, too
   bool late = false; ///< may what is known on the way decide?
@@ -210,6 +212,14 @@ private:
       else
         values.push_back(g.elementwise("add", a, a));
       return;
+    }
+    if (overlaps && computes(a.element) && below(2)) {
+      Axes axes = group();
+      if (smallest(axes) == g.groupSize(axes) && a.count() * smallest(axes) < 5000) {
+        values.push_back(overlapPattern(c, g, a, axes, mostTimes / times));
+        hasCollective |= depth == 0;
+        return;
+      }
     }
     switch (below(16)) {
     default:
@@ -547,17 +557,21 @@ private:
 
 } // namespace
 
-GraphText equivalence::makeGraph(Choices &choices) { return Generator(choices).take(); }
+GraphText equivalence::makeGraph(Choices &choices, bool overlaps) {
+  return Generator(choices, overlaps).take();
+}
 
-std::string equivalence::failureOf(uint64_t seed, const Run &run, int64_t tries) {
+std::string equivalence::failureOf(uint64_t seed, const Run &run, int64_t tries, bool overlaps) {
   Choices first(seed);
-  std::string wrong = run(makeGraph(first));
+  std::string wrong = run(makeGraph(first, overlaps));
   if (wrong.empty())
     return "";
   auto stage = [](const std::string &message) { return message.substr(0, message.find(':')); };
-  auto fails = [&](Choices &choices) { return stage(run(makeGraph(choices))) == stage(wrong); };
+  auto fails = [&](Choices &choices) {
+    return stage(run(makeGraph(choices, overlaps))) == stage(wrong);
+  };
   Choices least(shrink(first, fails, tries).list());
-  GraphText graph = makeGraph(least);
+  GraphText graph = makeGraph(least, overlaps);
   return "seed " + std::to_string(seed) + ": " + wrong +
          "\nThe smallest graph found that fails at this stage is\n" + graph.str() + run(graph);
 }

@@ -1,6 +1,7 @@
 //===- Strategies.cpp - Exposed communication of a layer, by strategy ---------------===//
 #include "Strategies.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 using namespace overlap_test;
@@ -48,6 +49,27 @@ const std::vector<SurveyRow> overlap_test::unlistedRows = {
     {"h100-nvswitch", llama8B, 8192, 4, {}},
     {"h100-nvswitch", llama70B, 4096, 4, {}},
 };
+
+SurveyArithmetic overlap_test::surveyArithmetic(const CostModel &cost, const Case &c) {
+  const Model &m = c.model;
+  const double q = m.heads * m.headDim, kv = m.kvHeads * m.headDim;
+  auto product = [&](double width) {
+    return cost.gemm("", c.tokens, width / double(c.t), m.hidden).seconds * 1e6;
+  };
+  const double u = cost.collective("", *cost.engine("all_gather"), c.t,
+                                   wireBytes("all_gather", c.t, c.tokens * m.hidden * 2))
+                       .seconds *
+                   1e6;
+  const double qkv = product(q + 2 * kv), o = product(q), fc1 = product(2 * m.ffn),
+               fc2 = product(m.ffn);
+  auto shortOf = [&](double kernel) { return std::max(0.0, u - kernel); };
+  const double bulk = 6 * u + 2 * shortOf(fc1) + 2 * shortOf(qkv);
+  const double sinks = qkv + o + fc1 + fc2, need = 4 * u + shortOf(fc1) + shortOf(qkv);
+  const double unspent = std::max(0.0, need - sinks);
+  return {{10 * u, bulk, bulk - 2 * u + shortOf(fc2) + shortOf(o), 4 * u + unspent,
+           std::max(0.0, 4 * u - std::max(0.0, sinks - need))},
+          unspent};
+}
 
 CostModel overlap_test::machine(const std::string &name) {
   CostModelResult result = readCostModelFile(NCCLX_MACHINES "/" + name + ".json");

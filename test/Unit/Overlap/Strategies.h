@@ -44,6 +44,24 @@ struct SurveyRow {
   int64_t t;
   double exposed[5]; ///< us: none, bulk, AG-WGRAD, liquid, forward fill; 0: not listed
 };
+/// The survey's figures by its own arithmetic. u is what a gather or scatter takes, s(k) the part
+/// of it that a kernel k is too short for, W the time of all weight gradients, N what the backward
+/// asks of them:
+///
+///   none   10 u                              6 in the backward, 4 in the forward
+///   bulk   6 u + 2 s(fc1) + 2 s(qkv)         AG3, AG5 and the forward have no partner
+///   AGW    bulk - 2 u + s(fc2) + s(o)
+///   liquid 4 u + max(0, N - W)               N = 4 u + s(fc1) + s(qkv)
+///   fill   max(0, 4 u - max(0, W - N))
+///
+/// The last is what the forward leaves exposed: where all weight gradients are spent (N > W) it
+/// leaves out the N - W that the line above it has. Of a whole layer both stay exposed.
+struct SurveyArithmetic {
+  double exposed[5]; ///< us
+  double unspent;    ///< us: max(0, N - W)
+};
+SurveyArithmetic surveyArithmetic(const CostModel &cost, const Case &c);
+
 extern const std::vector<SurveyRow> surveyRows;   ///< the second table of 3.4
 extern const std::vector<SurveyRow> unlistedRows; ///< what it leaves out
 

@@ -126,6 +126,18 @@ const std::vector<Bad> &bads() {
          return reduce(0, e, 1, 0, ncclxrtF32, ncclxrtF32, good1, good0, huge, huge);
        },
        ncclxrtInvalidArgument, "expected at least one and a step >= 0"},
+      {[](int64_t e) {
+         int32_t s = ncclxrt_operand(0, e, 1, ce, 9, -1, 0, 1, 8, 8);
+         return reduce(s, e, 1, 0, ncclxrtF32, ncclxrtF32, good1, good0, 1, 0);
+       },
+       ncclxrtInvalidArgument, "an operand: there is no window 9"},
+      {[](int64_t e) {
+         int32_t s = ncclxrt_operand(0, e, 1, ce, 0, -1, 0, 1, 4, 4);
+         return reduce(s, e, 1, 0, ncclxrtF32, ncclxrtF32, good1, good0, 1, 0);
+       },
+       ncclxrtInvalidArgument, "an operand has 4 bytes, the destination"},
+      {[](int64_t e) { return ncclxrt_operand(0, e, 1, 3, 0, -1, 0, 1, 4, 4); },
+       ncclxrtInvalidArgument, "there is no lane 3"},
       {[](int64_t e) { return ncclxrt_compute_end(0, e, 1, ce); }, ncclxrtInvalidUsage,
        "compute_end without compute_begin"},
       {[](int64_t e) {
@@ -348,6 +360,7 @@ TEST(Prepare, TwoCommunicatorsShareNoBuffer) {
   desc.num_windows = 1;
   for (int i : {0, 1}) {
     ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;
+    config.rank = 0;
     config.nranks = 1;
     ASSERT_EQ(ncclxrtCommInit(&config, &comms[i]), ncclxrtSuccess) << ncclxrtGetLastError(nullptr);
     if (i) {

@@ -35,6 +35,31 @@ TEST(Resources, SwitchPlanesAreOneResource) {
   EXPECT_EQ(ResourceModel(topo, Rate::raw).bandwidth(0, 7), Rational(450'000'000'000));
 }
 
+TEST(Resources, CommonSwitch) {
+  Topology topo = example("h200x8-nvswitch.xml");
+  std::optional<CommonSwitch> found = ResourceModel(topo, Rate::payload).commonSwitch({5, 2, 7});
+  ASSERT_TRUE(found.has_value());
+  ResourceModel model(topo, Rate::payload);
+  Names ways;
+  for (unsigned i = 0; i < 3; ++i)
+    for (const std::vector<unsigned> *way : {&found->up, &found->down})
+      ways.push_back(model.resources()[(*way)[i]].name);
+  EXPECT_EQ(ways, (Names{"gpu5->nvswitch", "nvswitch->gpu5", "gpu2->nvswitch", "nvswitch->gpu2",
+                         "gpu7->nvswitch", "nvswitch->gpu7"}));
+  EXPECT_EQ(found->cap, Rational(370'800'000'000));
+  EXPECT_EQ(found->latencyNs, Rational(1000));
+  // One plane that cannot, and the bundle cannot.
+  topo.nodes[topo.findNode("nvswitch-0000:c4:00.0")].reduces = false;
+  EXPECT_FALSE(ResourceModel(topo, Rate::payload).commonSwitch({0, 1}).has_value());
+  // On two hosts there are two switches.
+  Topology hosts = example("dgx-h100-2.json");
+  ResourceModel both(hosts, Rate::payload);
+  EXPECT_TRUE(both.commonSwitch({8, 15}).has_value());
+  EXPECT_FALSE(both.commonSwitch({7, 8}).has_value());
+  EXPECT_FALSE(ResourceModel(example("dgx-a100.json"), Rate::raw).commonSwitch({0, 1}).has_value());
+  EXPECT_FALSE(ResourceModel(example("h100x4-mesh.json"), Rate::raw).commonSwitch({0}).has_value());
+}
+
 TEST(Resources, UnequalPlanesLimitOneTransfer) {
   Topology topo = example("h200x8-nvswitch.xml");
   // GPU 0 has two more links on one plane and two fewer on another: both sums stay 18.

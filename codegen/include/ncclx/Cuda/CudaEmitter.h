@@ -14,6 +14,7 @@ struct CudaOptions {
   /// Blocks of a program whose ops name no block: only one whose blocks never meet takes more
   /// than 1. 0: as many as suit its messages, and threads likewise.
   int64_t blocks = 32;
+  int64_t mostBlocks = 132; ///< that suit: the multiprocessors of a GPU
   /// The kernel notes when its ops begin and end (ncclxrt/device/timeline.cuh). Without, its text
   /// is the same but for those lines.
   bool timeline = false;

@@ -29,8 +29,11 @@ struct CoordRef {
 /// A value of type !ctran.window.
 struct WindowRef {
   WindowOp window;
-  ReindexOp reindex; ///< null: the whole, a space without dimensions
-  PeerViewOp view;   ///< null: the own memory
+  ReindexOp reindex;      ///< null: the whole, a space without dimensions
+  PeerViewOp view;        ///< null: the own memory, or that of all members
+  MembersOp members = {}; ///< not null: a place in the memory of each member
+
+  bool isOwn() { return !view && !members; }
 };
 
 /// A value of type !ctran.slots.
@@ -90,6 +93,17 @@ void pieceBounds(const machine::Dim &dim, int64_t extent, int64_t &least, int64_
 
 /// True when two index values, or two coordinates, are the same by their definitions.
 bool sameValue(Value a, Value b);
+/// The members, each by how far it is from the own rank along every axis of the grid, row-major,
+/// the own rank first.
+SmallVector<SmallVector<int64_t, 4>> memberShifts(MembersOp members);
+/// The most members that a view can have: no switch has more ports.
+constexpr int64_t mostMembers = 1024;
+/// Is `op` done by a switch, for all members at once (S35)?
+bool isInNetwork(Operation *op);
+/// Why no switch combines elements of this type so, or nothing if one can (network N5).
+std::optional<std::string> whyNotInNetwork(ReduceKind kind, Type element, Type accumulate);
+/// Where boxes that are reached through a switch begin: at multiples of so many bytes.
+constexpr int64_t networkAlignment = 4;
 /// True when both views are of the same rank by their definitions.
 bool samePoint(PeerViewOp a, PeerViewOp b);
 

@@ -14,7 +14,7 @@ def CTran_Dialect : Dialect {
   let description = [{
     One `ctran.program` is one text for all ranks on a grid of cyclic axes. Its words are few: `copy`,
     `reduce`, `compute`, `signal`, `wait`, `flush`, `count`; memory is `window`s seen through index
-    spaces; order is lanes, tokens and slots. The rules S1 to S34 are in `dialect/SPEC.md`.
+    spaces; order is lanes, tokens and slots. The rules S1 to S35 are in `dialect/SPEC.md`.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

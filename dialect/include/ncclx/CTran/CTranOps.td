@@ -197,6 +197,25 @@ def CTran_PeerViewOp : CTran_Op<"peer_view", [Pure, AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
+def CTran_MembersOp : CTran_Op<"members", [Pure, AllTypesMatch<["window", "result"]>]> {
+  let summary = "See a window in the memory of all members of a group at once, through a switch";
+  let description = [{
+    The members are the ranks that agree on all axes but these, the own one among them. A box of such
+    a view is the same place in the memory of each. A copy to it is a multicast, and a reduction of
+    it combines the members' boxes on their way (S35); nothing else takes one.
+
+    ```mlir
+    %all = ctran.members %in along ["x"]
+    %mine = ctran.range %all[%x : "x"]
+    %t = ctran.reduce sum accumulate f32 %mine into %own after %ready on sm
+    ```
+  }];
+  let arguments = (ins CTran_WindowType:$window, StrArrayAttr:$axes);
+  let results = (outs CTran_WindowType:$result);
+  let assemblyFormat = "$window `along` $axes attr-dict";
+  let hasVerifier = 1;
+}
+
 def CTran_RangeOp : CTran_Op<"range", [Pure, AttrSizedOperandSegments]> {
   let summary = "Name a box of a window: a prefix of its index space, or an interval (S6)";
   let description = [{

@@ -174,6 +174,7 @@ struct Op {
   TokenRef token;          ///< never null
   ValueLabel label;        ///< Source, Sink
   Combination combination; ///< Reduce
+  bool inNetwork = false;  ///< Copy, Reduce: by a switch, for all members at once (S35)
   int64_t countMax = 0;
   // What `time` needs of a compute.
   double flops = 0, bytes = 0;

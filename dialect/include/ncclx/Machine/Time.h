@@ -29,6 +29,8 @@ struct Cost {
   std::vector<ResourceUse> uses;
   /// Ranks between which the op must move something, and nothing leads: from, to.
   std::optional<std::pair<int64_t, int64_t>> apart;
+  /// What the op needs and the machine does not have, or null.
+  const char *lacks = nullptr;
 };
 
 /// An access, resolved: whose memory and how many bytes.
@@ -107,7 +109,7 @@ struct CollectiveTime {
 struct TimeResult {
   bool ok = false;
   std::string message; ///< why not
-  bool apart = false;  ///< because nothing leads from one rank to another: no fault of the schedule
+  bool apart = false;  ///< because the machine lacks a way or a switch: no fault of the schedule
   bool late = false;   ///< because it takes longer than TimeOptions::horizon
   int64_t processes = 0, events = 0;
   std::vector<TimedOp> ops; ///< by start time

@@ -67,7 +67,8 @@ def NCCLX_Algorithm : I32EnumAttr<"Algorithm", "How a collective is carried out"
     I32EnumAttrCase<"Direct", 0, "direct">, I32EnumAttrCase<"Ring", 1, "ring">,
     I32EnumAttrCase<"Bruck", 2, "bruck">, I32EnumAttrCase<"Binomial", 3, "binomial">,
     I32EnumAttrCase<"Eager", 4, "eager">, I32EnumAttrCase<"Trees", 5, "trees">,
-    I32EnumAttrCase<"Routed", 6, "routed">, I32EnumAttrCase<"Hierarchical", 7, "hierarchical">]> {
+    I32EnumAttrCase<"Routed", 6, "routed">, I32EnumAttrCase<"Hierarchical", 7, "hierarchical">,
+    I32EnumAttrCase<"Switch", 8, "switch">]> {
   let cppNamespace = "::mlir::ncclx";
   let genSpecializedAttr = 0;
 }

@@ -8,6 +8,7 @@
 #define NCCLX_TOPOLOGY_RESOURCES_H
 
 #include "ncclx/Topology/Topology.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <map>
 #include <utility>
 
@@ -63,6 +64,14 @@ struct NearestPort {
 /// By rank. Requires a topology that validated without errors.
 std::vector<NearestPort> nearestPorts(const Topology &topology);
 
+/// A switch, or a bundle of them, that multicasts and reduces, as the ranks behind it reach it.
+struct CommonSwitch {
+  std::vector<unsigned> up,
+      down;           ///< resources from each rank to it, and back, in the group's order
+  Rational latencyNs; ///< there and back, of the farthest
+  Rational cap;       ///< bytes/s of the narrowest of them
+};
+
 /// The resources of one topology at one rate. Holds a reference: the topology must outlive it and
 /// must have validated without errors. route() caches, so one object belongs to one thread.
 class ResourceModel {
@@ -83,6 +92,9 @@ public:
   std::optional<Rational> latencyNs(unsigned source, unsigned destination);
   /// How `source` may reach the memory of `destination`.
   Reach reachability(unsigned source, unsigned destination);
+  /// The switch that can multicast and reduce and to which every rank of `group` has links of its
+  /// own, of several the widest; std::nullopt if there is none.
+  [[nodiscard]] std::optional<CommonSwitch> commonSwitch(llvm::ArrayRef<unsigned> group) const;
 
 private:
   struct Edge {
@@ -110,6 +122,7 @@ private:
   std::vector<std::vector<Edge>> out; ///< by vertex
   std::vector<int> throughResource;   ///< by vertex, -1: no limit
   std::vector<int> vertexRank;        ///< by vertex, -1: not a rank's
+  std::vector<bool> inNetwork;        ///< by vertex: can all of it multicast and reduce
   std::map<std::pair<unsigned, unsigned>, Found> cache;
 };
 

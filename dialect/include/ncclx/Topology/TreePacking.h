@@ -62,6 +62,10 @@ public:
   double sumSecondsPerByte() const { return sums; }
   /// Of all its ranks.
   const Tiers &tiers();
+  /// See ResourceModel.
+  std::optional<CommonSwitch> commonSwitch(llvm::ArrayRef<unsigned> group) const {
+    return resources.commonSwitch(group);
+  }
   /// Null where packTrees has none.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);
   /// Null where routeFlows has none.

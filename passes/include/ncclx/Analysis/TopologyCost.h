@@ -45,6 +45,8 @@ public:
   topology::Rate rate() const { return theRate; }
 
 private:
+  /// A multicast, a reduction on its way, or one into the other.
+  ctran::machine::Cost inNetwork(const ctran::machine::OpCostQuery &query) const;
   /// `work` bytes of memory traffic of one rank.
   void useMemory(ctran::machine::Cost &cost, int64_t rank, double weight) const;
 

@@ -23,7 +23,7 @@ class MemRefDialect;
 namespace mlir::ncclx::topology {
 class TreePacker;
 enum class TreeFlow;
-}
+} // namespace mlir::ncclx::topology
 
 namespace mlir::ncclx {
 
@@ -46,6 +46,12 @@ ctran::ProgramOp getSchedule(CollectiveOpInterface op);
 
 /// The order in which `algorithm` reduces; `any` where it is none that the language names.
 ReductionOrder orderOf(Algorithm algorithm);
+
+/// Why the groups of `op` do not each hang off one switch that multicasts and reduces, as `trees`'
+/// topology has it and load and store reach it (null: peers are not reached so), or "" if they do;
+/// then `bytesPerSecond` is what is between a member and its switch.
+std::string whyNoSwitch(CollectiveOpInterface op, const topology::TreePacker *trees,
+                        double *bytesPerSecond = nullptr);
 
 /// What moves along the trees of a collective that they can carry.
 topology::TreeFlow treeFlowOf(CollectiveOpInterface op);

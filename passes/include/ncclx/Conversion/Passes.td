@@ -32,8 +32,10 @@ def ConvertNCCLXToCTran : Pass<"convert-ncclx-to-ctran", "::mlir::ModuleOp"> {
            "All ops are those of one kernel's sm lane; eager collectives send packets, and a direct one "
            "that is alone works block by block">,
     Option<"blocks", "blocks", "int64_t", "0", "Blocks of that kernel, where they work so; 0: as many as suit">,
+    Option<"mostBlocks", "most-blocks", "int64_t", "132",
+           "As many blocks as suit are at most these: a GPU's multiprocessors">,
     Option<"topologyFile", "topology", "std::string", "\"\"",
-           "Topology file for `trees`, `routed` and `hierarchical`; without it, the module's ncclx.topology">,
+           "Topology file for `trees`, `routed`, `hierarchical` and `switch`; without it, the module's ncclx.topology">,
     Option<"cutByTiers", "cut-by-tiers", "bool", "false",
            "Axes are cut where the topology's tiers begin (as they are where a collective is hierarchical)">,
     Option<"scratchLimit", "scratch-limit", "int64_t", "-1",

@@ -93,6 +93,8 @@ public:
   /// The member of the group along `axes` that is `distance` behind the own one, row-major.
   Point memberBy(ArrayRef<unsigned> axes, Value distance);
   Value at(Value memory, const Point &peer);
+  /// The window in the memory of all members of the group along `axes` at once, through a switch.
+  Value members(Value window, ArrayRef<unsigned> axes);
 
   // Memory.
   DimAttr boundDim(unsigned axis, Cut cut = Cut::Balanced, int64_t granule = 1);

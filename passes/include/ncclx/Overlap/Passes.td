@@ -111,9 +111,10 @@ def DirectExchanges : Pass<"ncclx-direct-exchanges", "::mlir::ModuleOp"> {
   let summary = "Multiply each shard of a gather as it comes";
   let description = [{
     A gather stays whole, over all links, and the product behind it is taken shard by shard: each awaits its chunk of the
-    one future. Every element keeps its bits. Of groups that axes span, where chunks have signals of their own; a
-    reduction has no chunks (ncclx-split-exchanges takes it in parts). Where the model gains less than the margin the
-    product stays whole. ncclx-overlap moves what else there is between the chunks.
+    one future. Every element keeps its bits. Of groups that axes span, where chunks have signals of their own. A product
+    in front of a reduce_scatter is taken shard by shard, too: each goes by a permute straight to whom it is for, that of
+    the farthest first, and is added there, in `order rank` or `any`; not where a permute leaves links idle. Where the
+    model gains less than the margin the product stays whole. ncclx-overlap moves what else there is between the chunks.
 
     Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
     After: `%f = ncclx.start { ncclx.all_gather %a ... }; %a0 = ncclx.await %f chunk 0 ...; %c0 = linalg.matmul ins(%a0, %w); ...; await %f`
@@ -191,7 +192,8 @@ def SplitHalos : Pass<"ncclx-split-halos", "::mlir::ModuleOp"> {
     collectives. What of its result reads no such face is the interior: the same ops make it from the field alone, and
     slabs around it from field and faces. Every element is computed as before and keeps its bits. Not where every
     element needs what is communicated, and not where the model gains less than the margin. Run ncclx-overlap behind
-    it, which starts the exchanges and awaits them behind the interior.
+    it, which starts the exchanges and awaits them behind the interior. Neighbours may also put faces into a window that
+    the field is put into: the interior then stands in front of the wait.
 
     Before: `%face = ncclx.permute %row shift 1 ...; %padded = insert %face, %field; %next = stencil %padded`
     After: `%face = ncclx.permute %row shift 1 ...; %in = stencil %field; %slab = stencil of %face and rows of %field; %next = insert %in, %slab`

@@ -11,7 +11,9 @@ def ChooseAlgorithm : Pass<"ncclx-choose-algorithm", "::mlir::ModuleOp"> {
     written out and simulated alone on the topology. The first rule of the rule file (Rules.h says how
     one looks) that matches is taken, else the fastest; a remark gives the times and the lower bound.
     Reductions whose order is `any` get the order of their algorithm. Trees, whose lowering needs the
-    topology too, are considered where the module has it.
+    topology too, are considered where the module has it. What switches do is considered with
+    `in-network`, and compared with the bound of `ncclx-topo bounds --in-network`; a switch adds floats
+    in an order of its own.
 
     Before: `%r = ncclx.all_gather %a dim 0 over @g["tp"] : ...`
     After:  `%r = ncclx.all_gather %a dim 0 over @g["tp"] algorithm direct : ...`
@@ -23,6 +25,8 @@ def ChooseAlgorithm : Pass<"ncclx-choose-algorithm", "::mlir::ModuleOp"> {
            "Peers' memory is reached by load and store">,
     Option<"ruleFile", "rules", "std::string", "\"\"",
            "Rule file (CSV, the columns of NCCL's example tuner)">,
+    Option<"inNetwork", "in-network", "bool", "false",
+           "Switches that can multicast and reduce may do so">,
     Option<"scratchLimit", "scratch-limit", "int64_t", "-1",
            "Bytes of scratch memory that collectives may take on a rank; -1: no limit">
   ];
@@ -48,6 +52,8 @@ def Explain : Pass<"ncclx-explain", "::mlir::ModuleOp"> {
            "Peers' memory is reached by load and store">,
     Option<"ruleFile", "rules", "std::string", "\"\"",
            "Rule file (CSV, the columns of NCCL's example tuner)">,
+    Option<"inNetwork", "in-network", "bool", "false",
+           "Switches that can multicast and reduce may do so">,
     Option<"collective", "collective", "std::string", "\"\"",
            "Explain this collective over all of `ranks`, of f32">,
     Option<"bytes", "bytes", "int64_t", "1048576", "Its payload, rounded up to whole shards">,

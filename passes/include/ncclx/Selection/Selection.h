@@ -28,9 +28,15 @@ struct SelectionTarget {
   /// reference interpreter repeats to the bit, if any such can carry them; and short messages, or
   /// what goes at the bound so, by what all ranks do alike.
   bool repeatable = false;
+  /// May switches that can multicast and reduce do so, where nothing names an algorithm? As a
+  /// bound's query asks (Topology/Bounds.h).
+  bool inNetwork = false;
   /// Bytes of scratch memory that collectives may take on a rank; -1: no limit.
   int64_t scratchLimit = -1;
 };
+
+/// Of the GPU that has the fewest; 132 where none is known.
+int64_t multiprocessorsOf(const topology::Topology &topology);
 
 /// The pass that lowers a graph for `target`, as one kernel of a GPU, of so many blocks, where that
 /// is asked for. All that is timed, chosen, proved or run for a target is lowered by it; what is
@@ -76,17 +82,22 @@ struct Choice {
   std::vector<Candidate> candidates;  ///< all algorithms
   std::vector<std::string> overruled; ///< rules that match and ask for what cannot be
   int64_t bytes = 0;
-  /// What no schedule can beat, for its first group; none where no bound is known.
-  std::optional<topology::LowerBound> bound;
+  /// What no schedule can beat, for its first group; none where no bound is known. The second where
+  /// a switch multicasts and reduces.
+  std::optional<topology::LowerBound> bound, inNetwork;
 
   const Candidate &chosen() const { return candidates[unsigned(*algorithm)]; }
+  /// What a schedule of this algorithm is measured against.
+  const std::optional<topology::LowerBound> &boundOf(Algorithm of) const {
+    return of == Algorithm::Switch ? inNetwork : bound;
+  }
 };
 
 /// Decides by the op's own attribute, else by the first rule that matches and can be followed, else
 /// by predicted time. `axes`: how many of its program span its groups (ProgramGrid). `bytes` as in
 /// timeAlone. With `alternatives` all that can carry it are timed; else those that may be chosen.
-/// Fails, with an error at the op, where a candidate cannot be timed, or the attribute asks for what
-/// cannot be.
+/// Fails, with an error at the op, where a candidate cannot be timed, or the attribute asks for
+/// what cannot be.
 FailureOr<Choice> choose(CollectiveOpInterface op, size_t axes, const SelectionTarget &target,
                          std::optional<int64_t> bytes = std::nullopt, bool alternatives = false);
 

@@ -1,10 +1,12 @@
 //===- AlgorithmTable.cpp - Which algorithm carries what ----------------------===//
+#include "ncclx/CTran/Access.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Topology/TreePacking.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -29,6 +31,7 @@ ReductionOrder mlir::ncclx::orderOf(Algorithm algorithm) {
     return ReductionOrder::Tree;
   case Algorithm::Trees:
   case Algorithm::Hierarchical:
+  case Algorithm::Switch: // its own
     return ReductionOrder::Any;
   }
   llvm_unreachable("all algorithms are handled");
@@ -38,6 +41,28 @@ topology::TreeFlow mlir::ncclx::treeFlowOf(CollectiveOpInterface op) {
   if (!op.isReduction())
     return topology::TreeFlow::spread;
   return op.getDataflow().inCut ? topology::TreeFlow::sum : topology::TreeFlow::sumAndSpread;
+}
+
+std::string mlir::ncclx::whyNoSwitch(CollectiveOpInterface op, const topology::TreePacker *trees,
+                                     double *bytesPerSecond) {
+  if (!trees)
+    return "a switch is reached by load and store, and peers are reached by puts alone";
+  double narrowest = 0;
+  for (ArrayRef<int64_t> group : lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr())) {
+    std::vector<unsigned> ranks(group.begin(), group.end());
+    if (llvm::any_of(ranks, [&](unsigned rank) { return rank >= trees->numRanks(); }))
+      return llvm::formatv("the topology has {0} ranks", trees->numRanks());
+    std::optional<topology::CommonSwitch> common = trees->commonSwitch(ranks);
+    if (!common)
+      return llvm::formatv("no switch that multicasts and reduces has all members of rank {0}'s "
+                           "group at its ports",
+                           group.front());
+    double cap = common->cap.toDouble();
+    narrowest = narrowest > 0 ? std::min(narrowest, cap) : cap;
+  }
+  if (bytesPerSecond)
+    *bytesPerSecond = narrowest;
+  return "";
 }
 
 /// Is some chunk of the result awaited by itself?
@@ -123,6 +148,44 @@ static std::optional<std::string> whyNotAll(CollectiveOpInterface op, int64_t mo
   return std::nullopt;
 }
 
+/// What switches do: multicast, and sums on their way.
+static std::optional<std::string> whyNotBySwitch(CollectiveOpInterface op) {
+  Dataflow flow = op.getDataflow();
+  bool broadcast = flow.route == Route::FromRoot && !flow.inCut && !flow.outCut;
+  if ((flow.route != Route::All && !broadcast) || flow.isCounted() || (flow.inCut && flow.outCut))
+    return llvm::formatv("a switch carries no {0}", op->getName().stripDialect()).str();
+  if (int64_t members = getGroupSize(op); members > ctran::mostMembers)
+    return llvm::formatv("{0} members are more than a switch has ports", members).str();
+  if (flow.combines) {
+    auto kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+    if (kind == ReductionKind::Avg || op->hasAttr("scale"))
+      return "a switch neither scales nor divides";
+    ctran::ReduceKind as = kind == ReductionKind::Sum   ? ctran::ReduceKind::Sum
+                           : kind == ReductionKind::Min ? ctran::ReduceKind::Min
+                           : kind == ReductionKind::Max ? ctran::ReduceKind::Max
+                                                        : ctran::ReduceKind::Prod;
+    Type accumulate = op->getAttrOfType<TypeAttr>("accumulate").getValue();
+    if (auto why = ctran::whyNotInNetwork(as, op.getElementType(), accumulate))
+      return why;
+  }
+  // Pieces of a flat tensor begin at multiples of 16 bytes, shards where their rows do.
+  ShapedType whole = flow.inCut ? op.getInputType() : op.getOutputType();
+  if (std::optional<int64_t> dim = flow.inCut ? flow.inCut : flow.outCut) {
+    int64_t below = llvm::divideCeil(op.getElementType().getIntOrFloatBitWidth(), 8);
+    for (int64_t size : whole.getShape().drop_front(*dim + 1))
+      below *= size;
+    int64_t extent = whole.getDimSize(*dim), outer = 1;
+    for (int64_t size : whole.getShape().take_front(*dim))
+      outer *= size;
+    int64_t step = int64_t(llvm::divideCeil(extent, getGroupSize(op))) * below;
+    if (step % ctran::networkAlignment || (outer > 1 && extent * below % ctran::networkAlignment))
+      return llvm::formatv("its shards do not begin at multiples of {0} bytes (network N7)",
+                           ctran::networkAlignment)
+          .str();
+  }
+  return std::nullopt;
+}
+
 /// The form of collective that `algorithm` is made for.
 static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm algorithm,
                                              size_t axes) {
@@ -163,6 +226,8 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     if (flow.route != Route::All || flow.isCounted())
       return llvm::formatv("there is no hierarchy for {0}", op->getName().stripDialect()).str();
     return std::nullopt;
+  case Algorithm::Switch:
+    return whyNotBySwitch(op);
   case Algorithm::Binomial:
     if (!rooted)
       return llvm::formatv("{0} has no root", op->getName().stripDialect()).str();
@@ -177,7 +242,7 @@ std::optional<std::string> mlir::ncclx::whyNot(CollectiveOpInterface op, Algorit
     return why;
   if (op.isReduction()) {
     // Partial results travel as elements.
-    if (orderOf(algorithm) != ReductionOrder::Rank &&
+    if (orderOf(algorithm) != ReductionOrder::Rank && algorithm != Algorithm::Switch &&
         op->getAttrOfType<TypeAttr>("accumulate").getValue() != op.getElementType())
       return (algorithm == Algorithm::Ring ? "a ring" : "it") +
              std::string(" accumulates in the element type");

@@ -113,7 +113,7 @@ SmallVector<Value> ctran::joined(ValueRange a, ValueRange b) {
   return out;
 }
 
-Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c) {
+Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c, bool byNumber) {
   const ncclx::Dataflow &flow = c.flow;
   auto cut = [&](Value window, MemRefType type, int64_t dim) {
     return s.reindex(window, dim, chunkDims(s, c.axes, type.getDimSize(dim)));
@@ -131,8 +131,11 @@ Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c) {
   if (!flow.combines || flow.route != ncclx::Dataflow::Route::All)
     return {c.in, c.out};
   SmallVector<DimAttr> dims;
-  for (unsigned axis : c.axes)
-    dims.push_back(s.boundDim(axis, Cut::Balanced, flatGranule(c.inType)));
+  if (byNumber)
+    dims.push_back(s.freeDim(c.groupSize(s), flatGranule(c.inType)));
+  else
+    for (unsigned axis : c.axes)
+      dims.push_back(s.boundDim(axis, Cut::Balanced, flatGranule(c.inType)));
   Value in = s.reindex(c.in, std::nullopt, dims);
   return {in, c.in == c.out ? in : s.reindex(c.out, std::nullopt, dims)};
 }
@@ -210,14 +213,15 @@ int64_t ctran::capacityOf(ScheduleBuilder &s, const CollectiveSpec &c) {
   return c.inType.getNumElements();
 }
 
-bool ctran::prescale(ScheduleBuilder &s, CollectiveSpec &c, Views &views, Value &start) {
+bool ctran::prescale(ScheduleBuilder &s, CollectiveSpec &c, Views &views, Value &start,
+                     bool byNumber) {
   if (!c.combination.scale)
     return false;
   Combination scaled = {c.combination.kind, c.combination.accumulate, c.combination.scale};
   bool inPlace = c.in == c.out;
   Value in = views.in;
   c.in = s.scratch(c.name + ".scaled", c.inType);
-  views.in = makeViews(s, c).in;
+  views.in = makeViews(s, c, byNumber).in;
   start = s.reduce(scaled, s.range(in), s.range(views.in), start, "scale");
   if (inPlace)
     c.outFree = joined(c.outFree, start);
@@ -273,18 +277,17 @@ Value Members::minus(Value member, Value by) { return s.rem(s.sub(s.add(member, 
 
 //===--- members round and round ------------------------------------------------------------===//
 
-Cycle::Cycle(ScheduleBuilder &s, ArrayRef<unsigned> axes) : s(s), axes(axes) {
-  for (unsigned axis : axes)
-    n *= s.size(axis);
+Cycle::Cycle(ScheduleBuilder &s, const CollectiveSpec &c) : s(s), axes(c.axes), n(c.groupSize(s)) {
   if (axes.size() > 1)
     numbers.emplace(s, axes);
+  flat = numbers && c.flow.combines && !c.flow.inCut;
 }
 
 Cycle::Member Cycle::member(Value by) {
   if (!numbers)
     return {{s.shift(s.own(axes.front()), by)}, Value()};
   Value number = numbers->plus(numbers->own(), s.add(by, n));
-  return {numbers->point(number), numbers->rank(number)};
+  return {flat ? SmallVector<Value>{number} : numbers->point(number), numbers->rank(number)};
 }
 
 Value Cycle::at(Value memory, const Member &member) {

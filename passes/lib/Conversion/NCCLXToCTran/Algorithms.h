@@ -49,7 +49,7 @@ struct CollectiveSpec {
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
-  /// this order.
+  /// this order. Switch: the one behind which each group is.
   SmallVector<TierOfGroup> tiers;
 
   int64_t groupSize(ScheduleBuilder &s) const;
@@ -107,6 +107,9 @@ InFlight emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Along each tier of the machine in turn, in chunks that overlap.
 InFlight emitHierarchical(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// Through a switch that multicasts and reduces.
+InFlight emitSwitch(ScheduleBuilder &s, const CollectiveSpec &c);
 
 /// Trees packed into a topology.
 InFlight emitTrees(ScheduleBuilder &s, const CollectiveSpec &c);
@@ -168,8 +171,11 @@ public:
     SmallVector<Value> place; ///< in views that are cut among the members
     Value rank;               ///< null along one axis
   };
-  Cycle(ScheduleBuilder &s, ArrayRef<unsigned> axes);
+  Cycle(ScheduleBuilder &s, const CollectiveSpec &c);
   int64_t size() { return n; }
+  /// Are members numbers?
+  bool isNumbered() { return numbers.has_value(); }
+  SmallVector<Value> own() { return flat ? SmallVector<Value>{numbers->own()} : ownPoint(s, axes); }
   /// The member `by` further on, which is from -n to n.
   Member member(Value by);
   Member member(int64_t by) { return member(s.constant(by)); }
@@ -185,6 +191,7 @@ private:
   SmallVector<unsigned> axes;
   int64_t n = 1;
   std::optional<Members> numbers;
+  bool flat = false; ///< views are cut by number
   /// Where members are numbers a value is named by numbers, the same ones on every rank.
   ArrayRef<unsigned> shared() { return numbers ? ArrayRef<unsigned>(axes) : ArrayRef<unsigned>(); }
 };
@@ -193,7 +200,9 @@ private:
 struct Views {
   Value in, out;
 };
-Views makeViews(ScheduleBuilder &s, const CollectiveSpec &c);
+/// `byNumber`: a flat tensor is cut as the language's chunks are, by member number, and not along
+/// one axis after the other.
+Views makeViews(ScheduleBuilder &s, const CollectiveSpec &c, bool byNumber = false);
 
 /// The boxes of a collective in these views: of the own input the one that `to` gets, and of a
 /// member's output the one that this member fills.
@@ -226,7 +235,8 @@ int64_t capacityOf(ScheduleBuilder &s, const CollectiveSpec &c);
 /// For algorithms that combine partial results: where operands are scaled, a scaled copy of the
 /// input takes its place in `c` and `views`. `start` stands before it and is then its token; gives
 /// whether there is one.
-bool prescale(ScheduleBuilder &s, CollectiveSpec &c, Views &views, Value &start);
+bool prescale(ScheduleBuilder &s, CollectiveSpec &c, Views &views, Value &start,
+              bool byNumber = false);
 
 } // namespace mlir::ctran
 #endif // NCCLX_LIB_CONVERSION_ALGORITHMS_H

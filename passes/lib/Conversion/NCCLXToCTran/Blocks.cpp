@@ -8,26 +8,17 @@
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace mlir;
 using namespace mlir::ctran;
 using Route = ncclx::Dataflow::Route;
 
 namespace {
 
-/// Fewer bytes of a piece are not worth a block, and more blocks than that have no SM of their own
-/// (as measured on H200, test/Bench/cuda).
-constexpr int64_t bytesOfBlock = 16 << 10, mostBlocks = 132;
-
 /// A collective's memory, cut among the blocks.
 class Blocks {
 public:
-  Blocks(ScheduleBuilder &s, const CollectiveSpec &c) : s(s), c(c), members(c.groupSize(s)) {
-    int64_t bytes = capacityOf(s, c) * llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
-    count = s.carrier.blocks
-                ? s.carrier.blocks
-                : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1, mostBlocks);
+  Blocks(ScheduleBuilder &s, const CollectiveSpec &c)
+      : s(s), c(c), members(c.groupSize(s)), count(s.carrier.blocks) {
     bool spread = c.flow.combines && !c.flow.inCut; // each member sums a piece, and all get it
     v.in = c.flow.inCut || spread ? pieces(c.in, c.inType, c.flow.inCut) : piece(c.in);
     v.out = c.in == c.out             ? v.in

@@ -22,7 +22,7 @@ namespace {
 class Bruck {
 public:
   Bruck(ScheduleBuilder &s, const CollectiveSpec &c)
-      : s(s), c(c), v(makeViews(s, c)), cycle(this->s, c.axes), n(cycle.size()),
+      : s(s), c(c), cycle(this->s, c), v(makeViews(s, c, cycle.isNumbered())), n(cycle.size()),
         count(llvm::Log2_64_Ceil(n)), capacity(capacityOf(s, c)) {}
 
   InFlight allGather();
@@ -32,8 +32,8 @@ public:
 private:
   ScheduleBuilder &s;
   CollectiveSpec c;
-  Views v;
   Cycle cycle;
+  Views v;
   int64_t n, count, capacity;
 
   Value zero() { return s.constant(0); }
@@ -78,7 +78,7 @@ Value Bruck::gather(Value own, Value have, InFlight &flight) {
 
 InFlight Bruck::allGather() {
   InFlight flight;
-  SmallVector<Value> own = ownPoint(s, c.axes);
+  SmallVector<Value> own = cycle.own();
   Value start = s.source(s.range(v.in, own), c.name, own, {}, c.inReady);
   Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
                       s.controlLane(), "keep own");
@@ -120,7 +120,7 @@ Value Bruck::scatter(Value start, InFlight &flight) {
                       {here, last}, "add");
     });
   });
-  Value own = s.range(v.out, ownPoint(s, c.axes));
+  Value own = s.range(v.out, cycle.own());
   SmallVector<Value> after = joined(summed, c.outFree);
   return c.combination.divide
              ? s.reduce(c.lastStep(), s.range(sums, zero()), own, after, "divide")
@@ -130,7 +130,7 @@ Value Bruck::scatter(Value start, InFlight &flight) {
 InFlight Bruck::reduction() {
   InFlight flight;
   Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-  SmallVector<Value> own = ownPoint(s, c.axes);
+  SmallVector<Value> own = cycle.own();
   Value sum = scatter(start, flight);
   SmallVector<Value> ready{sum};
   if (c.flow.inCut) {
@@ -161,7 +161,7 @@ InFlight Bruck::allToAll() {
   DimAttr rounds = s.freeDim(count);
   Value ready = s.slots(c.name + ".ready", rounds, 1);
   Value data = s.slots(c.name + ".data", {rounds, s.freeDim(std::max<int64_t>(1, n / 2))}, 1);
-  Value start = s.source(s.range(v.in), c.name, ownPoint(s, c.axes), {}, c.inReady);
+  Value start = s.source(s.range(v.in), c.name, cycle.own(), {}, c.inReady);
   Value have = pack(start, 0, [&](Value j, ValueRange after) {
     return s.copy(s.range(v.in, ahead(j).place), s.range(parts, j), Value(), after, s.controlLane(),
                   "own");

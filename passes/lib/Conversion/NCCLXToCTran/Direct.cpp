@@ -24,6 +24,7 @@ struct Boxes {
   std::function<Value(Value view, Value size)> dest; ///< in the view of its memory
   Value out;                                         ///< the view that members write
   bool keepsOwn = true;                              ///< the own piece is copied, too
+  bool besides = false;                              ///< on a lane of its own
   /// Reads the size of what a member gets: it, and its token. Null: all of the box.
   std::function<std::pair<Value, Value>(const Point &peer, ValueRange after)> size = nullptr;
 };
@@ -36,6 +37,12 @@ struct Exchange {
   SmallVector<Value> sent; ///< the input has been read
   Value told;              ///< the last ready token has been sent
 };
+
+/// Whether the own piece, of so many bytes, is copied beside what peers get: where they get it on
+/// several lanes, or where that takes longer than another lane does to start.
+bool copiesBeside(ScheduleBuilder &s, int64_t bytes) {
+  return s.carrier.lanes > 1 || 2 * double(bytes) * s.carrier.sumSecondsPerByte > stepSeconds;
+}
 
 /// Without `outFree` nobody is asked whether it is ready: an exchange before this one, of the same
 /// peers on the same lanes, has asked.
@@ -73,7 +80,7 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
   if (boxes.keepsOwn) {
     SmallVector<Value> after = joined(inReady, outFree);
     Value size = sizeFor(Point(), after);
-    e.sent.push_back(s.onLane(s.carrier.lanes > 1 ? s.carrier.lanes : 0, [&] {
+    e.sent.push_back(s.onLane(boxes.besides ? s.carrier.lanes : 0, [&] {
       Value kept = s.copy(boxes.source(Point(), size), boxes.dest(boxes.out, size), Value(), after,
                           s.controlLane(), "keep own");
       return s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own");
@@ -177,6 +184,8 @@ static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, cons
   Value start = s.source(shard ? s.range(v.in, own) : s.range(v.in), c.name, own, {}, c.inReady);
   Boxes boxes{[&](const Point &peer, Value size) { return inputBox(s, c, v.in, peer, size); },
               [&](Value view, Value size) { return outputBox(s, c, view, Point(), size); }, v.out};
+  int64_t element = llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
+  boxes.besides = copiesBeside(s, capacityOf(s, c) * element);
   SmallVector<Value> outFree = c.outFree;
   if (c.flow.sized) {
     int64_t members = c.groupSize(s), most = c.inType.getDimSize(*c.flow.inCut) / members;
@@ -233,6 +242,7 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
   Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
   // What arrives is awaited beside what is still being sent.
   int64_t arrivals = chunks.halvings ? s.carrier.lanes + 1 : 0;
+  int64_t element = llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
   SmallVector<Value> parts;
   SmallVector<Exchange> exchanges;
   for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
@@ -243,6 +253,7 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
                 },
                 [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); },
                 parts.back()};
+    boxes.besides = copiesBeside(s, chunks.capacity(chunk) * element);
     // Nobody but this collective touches the scratch: it is free when a run starts.
     Value entry = s.program.getEntry();
     Exchange e = exchange(s, chunks.name(c, ".rs", chunk), c.axes, boxes, start,

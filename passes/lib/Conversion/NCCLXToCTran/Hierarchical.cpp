@@ -159,7 +159,7 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
   }
   int64_t chunks = chunksFor(c.tiers, loads, mostLanes(s, c.tiers.size()),
                              std::clamp<int64_t>(units / members, 1, c.tiers.size() > 2 ? 8 : 128),
-                             true, 1.0 / 16);
+                             true, 1.0 / 32);
   int64_t past = straightChunks(c.tiers, sizes, chunks);
 
   SmallVector<DimAttr> dims{s.freeDim(chunks, granule)};

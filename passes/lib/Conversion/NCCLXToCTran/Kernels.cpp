@@ -200,6 +200,14 @@ FailureOr<Kernel> mlir::ncclx::collectKernel(Operation *first,
       all = fill.getOutputs().front();
     else if (auto copy = dyn_cast<memref::CopyOp>(op))
       all = copy.getTarget();
+    else if (auto structured = dyn_cast<linalg::LinalgOp>(op);
+             structured && structured.getNumDpsInits() == 1 &&
+             structured.getNumReductionLoops() == 0) {
+      OpOperand *init = structured.getDpsInitOperand(0);
+      if (!structured.payloadUsesValueFromOperand(init) &&
+          structured.getMatchingIndexingMap(init).isPermutation())
+        all = init->get();
+    }
     if (all && rootOf(all) == all && !kernel.reads.contains(all))
       kernel.filled.insert(all);
   };

@@ -56,11 +56,11 @@ class Converter {
 public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
-            bool cutByTiers, int64_t blocks, topology::TreePacker *trees, int64_t scratchLimit,
-            bool measured)
+            bool cutByTiers, int64_t blocks, int64_t mostBlocks, topology::TreePacker *trees,
+            int64_t scratchLimit, bool measured)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
-        cutByTiers(cutByTiers), measured(measured), blocks(blocks), scratchLimit(scratchLimit),
-        trees(trees), grid(std::move(grid)) {}
+        cutByTiers(cutByTiers), measured(measured), blocks(blocks), mostBlocks(mostBlocks),
+        scratchLimit(scratchLimit), trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -68,7 +68,7 @@ private:
   func::FuncOp function;
   OpBuilder b;
   bool loadStore, oneKernel, cutByTiers, measured;
-  int64_t blocks, scratchLimit;
+  int64_t blocks, mostBlocks, scratchLimit;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -93,6 +93,7 @@ private:
   LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -442,6 +443,22 @@ LogicalResult Converter::packTrees(CollectiveOpInterface op, ctran::CollectiveSp
   return success();
 }
 
+/// Each group hangs off one switch.
+LogicalResult Converter::findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  if (oneKernel)
+    return op->emitOpError("asks for switch, which no kernel of one GPU's ops is made for yet");
+  if (!loadStore)
+    return op->emitOpError("asks for switch, but ") << whyNoSwitch(op, nullptr);
+  if (!trees)
+    return op->emitOpError("asks for switch, which is for a topology: there is neither the pass's "
+                           "topology=FILE nor the module's ncclx.topology");
+  double bytesPerSecond = 0;
+  if (std::string why = whyNoSwitch(op, trees, &bytesPerSecond); !why.empty())
+    return op->emitOpError("asks for switch, but ") << why;
+  spec.tiers.push_back({spec.axes, bytesPerSecond});
+  return success();
+}
+
 LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   if (!trees)
     return op->emitOpError("asks for hierarchical, which follows a topology's tiers: there is "
@@ -476,6 +493,8 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
     return ctran::emitRouted(s, spec);
   case Algorithm::Hierarchical:
     return ctran::emitHierarchical(s, spec);
+  case Algorithm::Switch:
+    return ctran::emitSwitch(s, spec);
   }
   llvm_unreachable("all algorithms are handled");
 }
@@ -491,6 +510,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (!written && algorithm == Algorithm::Trees && failed(packTrees(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Routed && failed(route(op, s->spec)))
+    return failure();
+  if (!written && algorithm == Algorithm::Switch && failed(findSwitch(op, s->spec)))
     return failure();
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();
@@ -510,7 +531,6 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     carrier.lanes = trees->copyLanes();
     carrier.sumSecondsPerByte = trees->sumSecondsPerByte();
   }
-  carrier.blocks = blocks;
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
@@ -522,6 +542,14 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
       return failure();
     s->flight = std::move(*flight);
   } else if (oneKernel && algorithm == Algorithm::Direct && isAlone(op) && !whyNotInBlocks(op)) {
+    // Fewer bytes of a piece are not worth a block (as measured on H200, test/Bench/cuda), and each
+    // has a multiprocessor of its own.
+    constexpr int64_t bytesOfBlock = 16 << 10;
+    int64_t bytes = ctran::capacityOf(builder, s->spec) *
+                    llvm::divideCeil(s->spec.inType.getElementTypeBitWidth(), 8);
+    builder.carrier.blocks = blocks ? blocks
+                                    : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1,
+                                                          std::max<int64_t>(1, mostBlocks));
     s->flight = ctran::emitInBlocks(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
@@ -906,7 +934,7 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
-      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks,
+      if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks, mostBlocks,
                            own ? &*own : trees, scratchLimit, measured)
                      .run()))
         return signalPassFailure();

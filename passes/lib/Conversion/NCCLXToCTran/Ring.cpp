@@ -24,7 +24,7 @@ struct RingEnds {
 /// Reduces `in`, cut among the members, so that the own chunk lies reduced in `dest`.
 RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
                            int64_t capacity, Value start, ValueRange outFree) {
-  Cycle ring(s, c.axes);
+  Cycle ring(s, c);
   int64_t n = ring.size(), slotsUsed = std::min(kScratchSlots, n - 1);
   Cycle::Member next = ring.member(1), previous = ring.member(-1);
   Value window = s.scratch(c.name + ".parts",
@@ -74,7 +74,7 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
 /// Gathers `out`, cut among the members, whose own chunk is ready after `have`.
 RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
                        ValueRange outFree) {
-  Cycle ring(s, c.axes);
+  Cycle ring(s, c);
   int64_t n = ring.size();
   Cycle::Member next = ring.member(1), previous = ring.member(-1);
   Value rtr = s.slots(c.name + ".ag.ready", {}, 1);
@@ -101,8 +101,9 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
     return ringPermute(s, c);
   if (c.flow.inCut && c.flow.outCut)
     return ringAllToAll(s, c);
-  Views v = makeViews(s, c);
-  SmallVector<Value> own = ownPoint(s, c.axes);
+  Cycle ring(s, c);
+  Views v = makeViews(s, c, ring.isNumbered());
+  SmallVector<Value> own = ring.own();
   InFlight flight;
   // A ring moves only while somebody works it: all of its ops stand where it starts.
   auto finishWith = [&](ValueRange ready) {
@@ -121,7 +122,7 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
     return flight;
   }
   Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-  bool scaled = prescale(s, c, v, start);
+  bool scaled = prescale(s, c, v, start, ring.isNumbered());
   RingEnds rs =
       ringReduceScatter(s, c, v.in, s.range(v.out, own), capacityOf(s, c), start, c.outFree);
   flight.inFree = rs.inFree;

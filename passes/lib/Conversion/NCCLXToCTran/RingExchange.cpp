@@ -27,7 +27,7 @@ Value stepSlots(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int6
 // way to go: the one for the successor itself straight to its place, the others (for members d
 // further on, d > s) to scratch.
 InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
-  Cycle ring(s, c.axes);
+  Cycle ring(s, c);
   int64_t n = ring.size();
   Views v = makeViews(s, c);
   Cycle::Member next = ring.member(1), previous = ring.member(-1);
@@ -83,7 +83,7 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
 
 // The data of member x is at x + j after j hops, the shorter way round.
 InFlight ctran::ringPermute(ScheduleBuilder &s, const CollectiveSpec &c) {
-  Cycle ring(s, c.axes);
+  Cycle ring(s, c);
   int64_t n = ring.size(), by = ((c.shift % n) + n) % n;
   int64_t hops = std::min(by, n - by), direction = by <= n - by ? 1 : -1;
   if (hops <= 1)
@@ -119,7 +119,7 @@ InFlight ctran::ringPermute(ScheduleBuilder &s, const CollectiveSpec &c) {
       s.signal(s.slot(ring.at(credit, previous)), home, s.controlLane(), "credit"));
   flight.finish = [s, c, data, from, hops]() mutable -> SmallVector<Value> {
     Value ready = s.arrive(s.slot(data), s.constant(hops), {}, "await data");
-    return {ready, Cycle(s, c.axes).sink(s.range(c.out), c.name, from, ready)};
+    return {ready, Cycle(s, c).sink(s.range(c.out), c.name, from, ready)};
   };
   return flight;
 }

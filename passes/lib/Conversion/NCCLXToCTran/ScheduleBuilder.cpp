@@ -95,6 +95,17 @@ Value ScheduleBuilder::at(Value memory, const Point &peer) {
   return PeerViewOp::create(builder, loc, memory.getType(), memory, point, Value());
 }
 
+static ArrayAttr axisNames(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
+  SmallVector<StringRef> names;
+  for (unsigned axis : axes)
+    names.push_back(s.axisName(axis));
+  return s.builder.getStrArrayAttr(names);
+}
+
+Value ScheduleBuilder::members(Value window, ArrayRef<unsigned> axes) {
+  return MembersOp::create(builder, loc, window.getType(), window, axisNames(*this, axes));
+}
+
 //===--- memory ---------------------------------------------------------------------===//
 
 DimAttr ScheduleBuilder::boundDim(unsigned axis, Cut cut, int64_t granule) {
@@ -214,13 +225,6 @@ ScheduleBuilder::LaneRef ScheduleBuilder::proofLane() {
   int64_t used = 0;
   program.walk([&](Operation *op) { used += isa<SourceOp, SinkOp>(op); });
   return {LaneKind::Host, (int64_t(1) << 20) + used};
-}
-
-static ArrayAttr axisNames(ScheduleBuilder &s, ArrayRef<unsigned> axes) {
-  SmallVector<StringRef> names;
-  for (unsigned axis : axes)
-    names.push_back(s.axisName(axis));
-  return s.builder.getStrArrayAttr(names);
 }
 
 Value ScheduleBuilder::source(Value range, StringRef value, ValueRange indices,

@@ -57,9 +57,7 @@ private:
   /// Takes the first free time from `ready` on, or the last one up to it.
   double take(Way &way, double ready, bool backward);
   /// From the put's start to where what has waited for it may start.
-  double passing(const Way &way) const {
-    return costs.slack * (double(costs.lanes) * way.each + costs.handOver);
-  }
+  double passing(const Way &way) const { return double(costs.lanes) * way.each + costs.handOver; }
   void sendDown();
   void sendUp();
   void add(TreeStep::Kind kind, unsigned tree, unsigned member, unsigned peer, double time) {
@@ -189,7 +187,13 @@ void Planner::order() {
       bool sum = step.kind == TreeStep::Kind::Sum;
       if (!sum && !step.sends())
         continue;
-      step.lane = numbers[sum ? step.member : step.peer]++ % costs.lanes;
+      // Lanes that have more of a round's puts than others would end it alone.
+      int64_t lanes = costs.lanes;
+      if (!sum) {
+        int64_t puts = ways.at({step.member, step.peer}).puts, turns = (puts + lanes - 1) / lanes;
+        lanes = (puts + turns - 1) / turns;
+      }
+      step.lane = numbers[sum ? step.member : step.peer]++ % lanes;
       if (!sum)
         laneOf[{step.member, step.peer, step.tree, step.kind == TreeStep::Kind::Send}] = step.lane;
     }

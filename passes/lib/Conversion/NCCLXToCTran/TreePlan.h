@@ -17,7 +17,6 @@ struct TreeCosts {
   /// Lanes that puts from one member to another take in turn, so that a link is busy while the
   /// next copy is started.
   int64_t lanes = 4;
-  double slack = 1; ///< how much longer a put and its hand-over are taken to be, at least 1
 };
 
 /// What one member does with one piece of one tree.

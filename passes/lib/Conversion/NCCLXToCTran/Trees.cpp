@@ -30,6 +30,11 @@ namespace {
 /// Puts of one collective, on all ranks together: what is simulated and proved in about a second.
 constexpr int64_t kMostPuts = 49152;
 
+/// Times that the lanes of a way take a put before a root's next one waits for the earliest of
+/// them. What a root has to give is there from the start: unheld, it takes the way from what comes
+/// later and has further to go.
+constexpr int64_t kTurns = 3;
+
 /// Writes a collective along trees, each of which moves a piece in so many rounds.
 class TreeWriter {
 public:
@@ -73,6 +78,8 @@ private:
   /// Tokens of a step in the last rounds, the latest first; of a sum, then that of its credits.
   std::vector<Tokens> tokens;
   std::vector<size_t> kept; ///< how many of a step
+  /// By a root's put: the earlier one of its way that must be over, as a place in `kept`.
+  std::map<size_t, std::pair<size_t, size_t>> held;
   /// Roles of lanes between this member and a peer; the last two help some of those that send.
   enum class Role { Receive, Send, Notify, Credit };
   std::map<std::pair<Role, unsigned>, int64_t> lanes;
@@ -80,6 +87,7 @@ private:
 
   Value writeMember();
   void number();
+  void holdRoots();
   void meetNeighbours(Tokens &all);
   /// The step of this kind whose token step `i` needs, `earlier` pieces ago: its place in `kept`.
   std::optional<std::pair<size_t, size_t>> needed(size_t i, Kind kind, unsigned peer,
@@ -249,6 +257,29 @@ void TreeWriter::number() {
     case Kind::Receive:
     case Kind::ReceivePart:
       break;
+    }
+  }
+  if (trees.front().in.empty())
+    holdRoots();
+}
+
+void TreeWriter::holdRoots() {
+  held.clear();
+  std::map<unsigned, std::vector<size_t>> ways; // by peer
+  for (auto [i, step] : llvm::enumerate(steps))
+    if (step.sends())
+      ways[step.peer].push_back(i);
+  for (const auto &[peer, puts] : ways) {
+    // Of another lane, so that all are held.
+    int64_t number = int64_t(puts.size()), back = kTurns * plan.lanes - 1;
+    for (int64_t p = 0; p < number; ++p) {
+      if (trees[steps[puts[p]].tree].root != m || back % number == 0)
+        continue;
+      int64_t place = ((p - back) % number + number) % number;
+      // Its token of this round is not there yet where it comes later in one.
+      int64_t ago = (place + back - p) / number - (place > p);
+      held[puts[p]] = {puts[place], size_t(ago)};
+      kept[puts[place]] = std::max(kept[puts[place]], size_t(ago) + 1);
     }
   }
 }
@@ -423,6 +454,8 @@ Value TreeWriter::send(size_t i, Value piece) {
     if (first && tree.in.empty())
       llvm::append_range(after, have);
     need(i, first ? Kind::Sum : Kind::Receive, first ? 0 : tree.out[m], after);
+    if (auto before = held.find(i); before != held.end())
+      after.push_back(tokens[before->second.first][before->second.second]);
     // What is spread unsummed is read from the input at its root alone.
     const View &from = first && tree.in.empty() ? in : out;
     return put(step, box(from, step.tree, piece),
@@ -469,10 +502,18 @@ int64_t CollectiveSpec::rankOf(ScheduleBuilder &s, int64_t member) const {
   return rank;
 }
 
-/// Puts of a round from one member to another, where there are some.
-static std::map<std::pair<unsigned, unsigned>, int64_t> putsOf(ArrayRef<PackedTree> trees) {
+namespace {
+/// The ways between members that have something to do in a round.
+struct Ways {
+  int64_t all = 0;    ///< puts of all of them
+  int64_t fewest = 0; ///< puts of one that is about as busy as the busiest
+  explicit Ways(const TreePacking &packing);
+};
+} // namespace
+
+Ways::Ways(const TreePacking &packing) {
   std::map<std::pair<unsigned, unsigned>, int64_t> puts;
-  for (const PackedTree &tree : trees)
+  for (const PackedTree &tree : packing.trees)
     for (unsigned v = 0; v < std::max(tree.in.size(), tree.out.size()); ++v) {
       if (v == tree.root)
         continue;
@@ -481,15 +522,22 @@ static std::map<std::pair<unsigned, unsigned>, int64_t> putsOf(ArrayRef<PackedTr
       if (!tree.out.empty())
         ++puts[{tree.out[v], v}];
     }
-  return puts;
+  double longest = 0;
+  auto secondsOf = [&](const auto &way) {
+    return packing.edgeSeconds[way.first.first][way.first.second] * double(way.second);
+  };
+  for (const auto &way : puts) {
+    longest = std::max(longest, secondsOf(way));
+    all += way.second;
+  }
+  for (const auto &way : puts)
+    if (secondsOf(way) >= 0.9 * longest)
+      fewest = fewest ? std::min(fewest, way.second) : way.second;
 }
 
-/// The trees, each as often that every way between two members has a put a round for each lane.
+/// The trees, each as often that every busy way has a put a round for each lane.
 static TreePacking withEnoughPuts(TreePacking packing, int64_t lanes) {
-  int64_t least = lanes;
-  for (auto [ends, puts] : putsOf(packing.trees))
-    least = std::min(least, puts);
-  int64_t times = llvm::divideCeil(lanes, least);
+  int64_t times = llvm::divideCeil(lanes, std::min(lanes, Ways(packing).fewest));
   std::vector<PackedTree> trees;
   for (const PackedTree &tree : packing.trees)
     trees.insert(trees.end(), times, tree);
@@ -501,24 +549,15 @@ static TreePacking withEnoughPuts(TreePacking packing, int64_t lanes) {
 /// Rounds that move each root's `bytes` (or all roots' together). Deep trees are filled and emptied
 /// the faster the shorter their puts are; but of short ones, more of those that share a link are
 /// in their starts together. What both lose is least where the puts of one link take together
-/// `window` seconds: measured on DGX-1, MI250 and a torus by simulation.
-static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t lanes) {
-  double busy = bytes * packing.secondsPerByte, longest = 0;
-  double window = std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
-  int64_t fewest = 0, all = 0;
-  auto puts = putsOf(packing.trees);
-  auto secondsOf = [&](const auto &way) {
-    return packing.edgeSeconds[way.first.first][way.first.second] * double(way.second);
-  };
-  for (const auto &way : puts) {
-    longest = std::max(longest, secondsOf(way));
-    all += way.second;
-  }
-  for (const auto &way : puts)
-    if (secondsOf(way) >= 0.9 * longest)
-      fewest = fewest ? std::min(fewest, way.second) : way.second;
-  double best = busy * double(lanes) / (double(fewest) * window);
-  return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / all));
+/// `window` seconds, shorter where pieces go up and down: measured on DGX-1, MI250 and a torus by
+/// simulation.
+static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t lanes, bool both) {
+  double busy = bytes * packing.secondsPerByte;
+  double window = (both ? 1 : 2) *
+                  std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
+  Ways ways(packing);
+  double best = busy * double(lanes) / (double(ways.fewest) * window);
+  return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / ways.all));
 }
 
 InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
@@ -531,12 +570,9 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
                  double(llvm::divideCeil(whole.getElementTypeBitWidth(), 8)) / double(all ? 1 : n);
   TreeCosts costs;
   TreePacking packing = withEnoughPuts(*c.trees, costs.lanes);
-  int64_t rounds = roundsOf(packing, bytes, costs.lanes);
+  int64_t rounds = roundsOf(packing, bytes, costs.lanes, all);
   costs.pieceBytes = bytes / double(packing.shares * rounds);
   costs.handOver = stepSeconds;
-  // By simulation. More lets what feeds a way fall behind without it standing still; sums take
-  // memory for that, and what goes up and down takes as much longer.
-  costs.slack = all ? 1 : c.flow.combines ? 2.5 : 16;
   // Of two parts, on average.
   costs.sum =
       c.flow.combines ? stepSeconds + 4 * costs.pieceBytes * s.carrier.sumSecondsPerByte : 0;

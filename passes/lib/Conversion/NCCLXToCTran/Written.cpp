@@ -83,6 +83,12 @@ LogicalResult Written::checkGrid() {
 }
 
 LogicalResult Written::checkWindows() {
+  bool sums = false;
+  program.walk([&](ReduceOp reduce) {
+    sums |= isa<FloatType>(reduce.getAccumulate()) && isInNetwork(reduce);
+  });
+  if (sums)
+    return refuse("adds floats through a switch, in an order that no graph names");
   for (auto window : program.getBody().front().getOps<WindowOp>()) {
     WindowRole role = window.getRole();
     if (!s.carrier.loadStore && window.getPeers() == PeerAccess::LoadStore)
@@ -293,6 +299,12 @@ void Written::adapt(Operation *copy) {
             cast<MemRefType>((ref->window == c.in.getDefiningOp() ? input : output).getType())
                     .getRank() == 1)
           reindex.removeAlongAttr();
+      })
+      .Case([&](MembersOp members) {
+        SmallVector<StringRef> axes;
+        for (auto axis : members.getAxes().getAsRange<StringAttr>())
+          axes.push_back(s.axisName(c.axes[*program.getAxisIndex(axis)]));
+        members.setAxesAttr(s.builder.getStrArrayAttr(axes));
       })
       .Case([&](PeerViewOp view) { adaptView(view); });
   forLaneOp(copy, [&](auto lane) {

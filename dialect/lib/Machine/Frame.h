@@ -83,6 +83,10 @@ public:
   const std::vector<Dim> &dims(const Box &box) const {
     return schedule.windows[box.window].spaces[box.space].dims;
   }
+  /// Has its window no bytes? Nobody writes it, then, and what it holds is known.
+  bool isEmpty(const Box &box) const {
+    return schedule.windows[box.window].spaces[box.space].storageBytes() == 0;
+  }
   /// The value name that an op works for: a label's own, else that of its collective; -1: none.
   int64_t valueFor(const Op &op) const {
     if (op.kind == OpKind::Sink || op.kind == OpKind::Source)

@@ -188,7 +188,7 @@ bool WindowMemory::readNode(Node &node, const Box &box, int64_t i, const Clock &
     return true;
   Path below;
   return leaves(node, below, [&](const Path &sub, Node &leaf, bool) {
-    if (needsValue && !leaf.value && !mixed) {
+    if (needsValue && !leaf.value && !mixed && !frame.isEmpty(box)) {
       refusal = {Verdict::Undefined, cellOf(box, i, sub), {}, false, ""};
       return false;
     }

@@ -90,8 +90,13 @@ Cost TopologyCost::inNetwork(const OpCostQuery &query) const {
   return cost;
 }
 
+/// Processes do by loads and stores of their own what a switch would do for GPUs.
+bool TopologyCost::isProcess(const OpCostQuery &query) const {
+  return topology.rankNode(query.rank).kind == topology::NodeKind::process;
+}
+
 Cost TopologyCost::copy(const OpCostQuery &query) const {
-  if (query.op->inNetwork)
+  if (query.op->inNetwork && !isProcess(query))
     return inNetwork(query);
   Cost cost;
   cost.before = costs.copy;
@@ -122,7 +127,7 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
     cost.uses.push_back({resource, through / bytes});
   // A process copies by its own core.
   const topology::RankResources &rank = model.rank(query.rank);
-  bool process = topology.rankNode(query.rank).kind == topology::NodeKind::process;
+  bool process = isProcess(query);
   if (process && cost.maxRate > 0 && cost.maxRate < std::numeric_limits<double>::infinity())
     cost.uses.push_back({rank.compute, 1 / cost.maxRate});
   // A serial lane waits for the flight of its last byte; a nic's op is complete before. A process
@@ -143,7 +148,7 @@ void TopologyCost::useMemory(Cost &cost, int64_t rank, double weight) const {
 }
 
 Cost TopologyCost::reduce(const OpCostQuery &query) const {
-  if (query.op->inNetwork)
+  if (query.op->inNetwork && !isProcess(query))
     return inNetwork(query);
   Cost cost;
   cost.before = costs.kernel;
@@ -159,7 +164,7 @@ Cost TopologyCost::reduce(const OpCostQuery &query) const {
   useMemory(cost, query.rank, 1);
   // One element in four bytes and one operation each: the least a reduction computes.
   double flops = rank.f32PerUnit.toDouble() * rank.units.toDouble();
-  if (topology.rankNode(query.rank).kind == topology::NodeKind::process && flops > 0) {
+  if (isProcess(query) && flops > 0) {
     rate = std::min(rate, flops * 4);
     cost.uses.push_back({rank.compute, rank.units.toDouble() / (flops * 4)});
   }

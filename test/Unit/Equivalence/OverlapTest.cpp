@@ -353,8 +353,8 @@ TEST(EquivalenceOverlap, EachPassOnRandomGraphs) {
 TEST(SlowEquivalenceOverlap, EachPassOnRandomGraphs) {
   int64_t changed = 0;
   for (const std::string &pass : allPasses())
-    changed += runSeeds(pass, 1, 25, {.runs = 1, .adversarial = 0, .interpretOnly = true});
-  EXPECT_GE(changed, 3); // of 312
+    changed += runSeeds(pass, 1, 8, {.runs = 1, .adversarial = 0, .interpretOnly = true});
+  EXPECT_GE(changed, 1);
 }
 
 } // namespace

@@ -158,7 +158,9 @@ TEST(Plan, TreesOfEveryRoot) {
 
 // The same of many members, powers of two and not.
 TEST(SlowPlan, RoundsOfManyMembers) {
-  for (int64_t n : {100, 127, 128, 255, 1000, 1024}) {
+  for (int64_t n : {255, 512})
+    expectRounds(n);
+  for (int64_t n : {100, 127, 128}) {
     expectRounds(n);
     expectApart(n);
     expectRing(n);

@@ -177,7 +177,7 @@ TEST(Switch, Refusals) {
            "no switch that multicasts and reduces has all members of rank 0's group");
   GraphText none = g;
   none.topology.clear();
-  expect(sum(none, "f32", "sum accumulate f32 order any"), "which is for a topology");
+  expect(sum(none, "f32", "sum accumulate f32 order any"), "no switch that multicasts and reduces");
   GraphText listed = g;
   Axes pairs;
   pairs.groups = {{0, 2}, {1}};

@@ -45,6 +45,7 @@ public:
   topology::Rate rate() const { return theRate; }
 
 private:
+  bool isProcess(const ctran::machine::OpCostQuery &query) const;
   /// A multicast, a reduction on its way, or one into the other.
   ctran::machine::Cost inNetwork(const ctran::machine::OpCostQuery &query) const;
   /// `work` bytes of memory traffic of one rank.

@@ -174,8 +174,10 @@ ncclxrtResult_t ncclxrtPlanRun(ncclxrtPlan_t plan, ncclxrtProgram_t program) {
   if (!plan || !program)
     return note(error(ncclxrtInvalidArgument, "PlanRun: the plan or the program is null"));
   Plan &p = *plan->plan;
-  if (p.comm.failure() != ncclxrtSuccess)
+  if (p.comm.failure() != ncclxrtSuccess) {
+    p.comm.addPlace(p.describeNextRun());
     return p.comm.failure();
+  }
   if (p.inRun())
     return withPlan(plan, [] { return error(ncclxrtInvalidUsage, "PlanRun inside a run"); });
   try {

@@ -176,6 +176,10 @@ std::string Plan::describePlace() const {
                      runNumber, step, opName(currentOp));
 }
 
+std::string Plan::describeNextRun() const {
+  return fmt::format("rank {} came to run {} of plan '{}'", comm.rank(), runNumber + 1, shape.name);
+}
+
 ncclxrtResult_t Plan::fail(ncclxrtResult_t code, const std::string &reason) {
   return comm.fail(error(code, "{}: {}", describePlace(), reason));
 }

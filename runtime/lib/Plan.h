@@ -164,6 +164,8 @@ private:
   bool hasBadWindow = false;
 
 public:
+  /// Where a rank is that comes to run it when the job has ended.
+  std::string describeNextRun() const;
   /// Whether a program runs, so that group B may be called.
   bool inRun() const { return running; }
 };

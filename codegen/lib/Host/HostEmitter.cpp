@@ -185,22 +185,26 @@ FailureOr<Box> HostEmitter::box(Value range, bool each) {
   return box;
 }
 
-FailureOr<SmallVector<Box>> HostEmitter::boxes(Value range, bool each) {
-  FailureOr<Box> own = box(range, each);
-  if (failed(own))
-    return failure();
-  ctran::MembersOp members = ctran::resolveRange(range)->members;
-  if (!members)
-    return SmallVector<Box>{*own};
+FailureOr<SmallVector<Box>> HostEmitter::boxes(ValueRange ranges, bool each) {
   SmallVector<Box> all;
-  for (ArrayRef<int64_t> shift : ctran::memberShifts(members)) {
-    Value rank = constant(0);
-    for (auto [axis, by] : llvm::enumerate(shift)) {
-      Value size = constant(program.getAxisSize(axis)), at = this->own[axis];
-      rank = add(mul(rank, size), by == 0 ? at : rem(add(at, constant(by)), size));
+  for (Value range : ranges) {
+    FailureOr<Box> own = box(range, each);
+    if (failed(own))
+      return failure();
+    ctran::MembersOp members = ctran::resolveRange(range)->members;
+    if (!members) {
+      all.push_back(*own);
+      continue;
     }
-    all.push_back(*own);
-    all.back().peer = rank;
+    for (ArrayRef<int64_t> shift : ctran::memberShifts(members)) {
+      Value rank = constant(0);
+      for (auto [axis, by] : llvm::enumerate(shift)) {
+        Value size = constant(program.getAxisSize(axis)), at = this->own[axis];
+        rank = add(mul(rank, size), by == 0 ? at : rem(add(at, constant(by)), size));
+      }
+      all.push_back(*own);
+      all.back().peer = rank;
+    }
   }
   return all;
 }

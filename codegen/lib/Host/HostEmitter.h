@@ -70,8 +70,8 @@ public:
   Value coord(Value original); ///< in [0, size of its axis)
   /// An interval is one box, or, with `each`, the first of its boxes with the step to the next.
   FailureOr<Box> box(Value range, bool each = false);
-  /// The same; of all members, one in the memory of each, the own rank's first.
-  FailureOr<SmallVector<Box>> boxes(Value range, bool each = false);
+  /// The same of several; of all members, one in the memory of each, the own rank's first.
+  FailureOr<SmallVector<Box>> boxes(ValueRange ranges, bool each = false);
   FailureOr<Counter> counter(Value slot);
   /// Shrinks scratch slots among the boxes of one op to the smallest of them: a slot may be larger
   /// than what is put into it.

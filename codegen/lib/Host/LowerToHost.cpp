@@ -165,20 +165,16 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
   if (failed(source))
     return failure();
   Value none = e.constant(-1), zero = e.constant(0);
-  SmallVector<Box> dests;
-  for (Value range : op.getDests()) {
-    FailureOr<SmallVector<Box>> found = e.boxes(range);
-    if (failed(found))
-      return failure();
-    llvm::append_range(dests, *found);
-  }
-  for (auto [i, dest] : llvm::enumerate(dests)) {
+  FailureOr<SmallVector<Box>> dests = e.boxes(op.getDests());
+  if (failed(dests))
+    return failure();
+  for (auto [i, dest] : llvm::enumerate(*dests)) {
     Box from = *source, to = dest;
     e.fitScratch({&from, &to});
     SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
     to.append(arguments);
     from.append(arguments);
-    bool last = i + 1 == dests.size();
+    bool last = i + 1 == dests->size();
     if (op.getNotify() && last) {
       FailureOr<Counter> slot = e.counter(op.getNotify());
       if (failed(slot))
@@ -193,20 +189,11 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
 }
 
 LogicalResult Lowering::lowerReduce(ctran::ReduceOp op, int64_t id, int64_t lane) {
-  SmallVector<Box> sources;
-  for (Value range : op.getSources()) {
-    FailureOr<SmallVector<Box>> found = e.boxes(range, /*each=*/true);
-    if (failed(found))
-      return failure();
-    llvm::append_range(sources, *found);
-  }
-  SmallVector<Box> dests;
-  for (Value range : op.getDests()) {
-    FailureOr<SmallVector<Box>> found = e.boxes(range);
-    if (failed(found))
-      return failure();
-    llvm::append_range(dests, *found);
-  }
+  FailureOr<SmallVector<Box>> sourceBoxes = e.boxes(op.getSources(), /*each=*/true),
+                              destBoxes = e.boxes(op.getDests());
+  if (failed(sourceBoxes) || failed(destBoxes))
+    return failure();
+  SmallVector<Box> &sources = *sourceBoxes, &dests = *destBoxes;
   FailureOr<int64_t> dtype = e.dtype(op, dests.front().elementType);
   FailureOr<int64_t> acc = e.dtype(op, op.getAccumulate());
   if (failed(dtype) || failed(acc))

@@ -31,7 +31,7 @@ struct BraidLoops : MachinePass<BraidLoops, ncclx::impl::BraidLoopsBase<BraidLoo
   void run(func::FuncOp function, const overlap::CostModel &cost) {
     SmallVector<scf::ForOp> loops; // inner ones first
     function.walk([&](scf::ForOp loop) {
-      if (communicates(loop))
+      if (holdsCommunication(loop))
         loops.push_back(loop);
     });
     for (scf::ForOp loop : loops)
@@ -43,7 +43,7 @@ struct BraidLoops : MachinePass<BraidLoops, ncclx::impl::BraidLoopsBase<BraidLoo
     if (std::optional<APInt> trips = loop.getStaticTripCount(); trips && trips->ult(2))
       return llvm::formatv("it runs {0} times", trips->getZExtValue());
     for (Operation &op : *loop.getBody())
-      if (!isa<CollectiveOpInterface>(op) && (communicates(&op) || !isMemoryEffectFree(&op)))
+      if (!isa<CollectiveOpInterface>(op) && (holdsCommunication(&op) || !isMemoryEffectFree(&op)))
         return llvm::formatv("{0} may communicate, and nothing crosses it", op.getName());
     return "";
   }

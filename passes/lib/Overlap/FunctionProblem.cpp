@@ -185,7 +185,7 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
   overlap::Op kernel = priced.value_or(overlap::Op());
   kernel.name = describe(op);
   kernel.after = producers(op);
-  kernel.opaque = communicates(op) || !isMemoryEffectFree(op);
+  kernel.opaque = holdsCommunication(op) || !isMemoryEffectFree(op);
   problem.ops.push_back(std::move(kernel));
   sites.push_back({op, nullptr, {}});
   addBuffer(number, op->getResults());

@@ -43,26 +43,16 @@ SmallVector<Value> mlir::ncclx::usedValues(Operation *op) {
   return values;
 }
 
-bool mlir::ncclx::communicates(Operation *op) {
-  return op
-      ->walk([](Operation *inner) {
-        return isCommunication(inner) || isa<StartOp, AwaitOp, FinishOp, FinishChunkOp>(inner)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 SmallVector<func::FuncOp> mlir::ncclx::communicatingFunctions(ModuleOp module) {
   return llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
-    return !function.isExternal() && communicates(function);
+    return !function.isExternal() && holdsCommunication(function);
   });
 }
 
 SmallVector<Block *> mlir::ncclx::blocksIn(Operation *op) {
   SmallVector<Block *> blocks;
   if (!isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(op) ||
-      !communicates(op))
+      !holdsCommunication(op))
     return blocks;
   for (Region &region : op->getRegions())
     if (region.hasOneBlock())
@@ -82,7 +72,7 @@ SmallVector<Block *> mlir::ncclx::communicatingBlocks(func::FuncOp function) {
     blocks.push_back(&function.getBody().front());
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     for (Block *block : blocksIn(op))
-      if (llvm::any_of(*block, [](Operation &inner) { return communicates(&inner); }))
+      if (llvm::any_of(*block, [](Operation &inner) { return holdsCommunication(&inner); }))
         blocks.push_back(block);
   });
   return blocks;

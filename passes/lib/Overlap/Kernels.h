@@ -4,13 +4,12 @@
 
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/Overlap/CostModel.h"
+#include "ncclx/Transforms/Communication.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mlir::ncclx {
 
-/// Whether anything in it communicates.
-bool communicates(Operation *op);
 /// The functions with a body in which something does; passes may add others meanwhile.
 SmallVector<func::FuncOp> communicatingFunctions(ModuleOp module);
 /// The blocks of a loop or branch that communicates, each of which is a problem of its own; none of

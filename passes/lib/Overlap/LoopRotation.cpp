@@ -73,7 +73,7 @@ std::optional<Behind> mlir::ncclx::findBehind(scf::ForOp loop, CollectiveOpInter
           why = "the next iteration, or what follows the loop, needs it as it is";
         else
           found.slots.insert(use.getOperandNumber());
-      } else if (user->getBlock() != loop.getBody() || communicates(user) ||
+      } else if (user->getBlock() != loop.getBody() || holdsCommunication(user) ||
                  !(isGlue(user) || isa<linalg::LinalgOp>(user)) ||
                  (isa<linalg::LinalgOp>(user) &&
                   linalg::isaContractionOpInterface(cast<linalg::LinalgOp>(user)))) {

@@ -34,7 +34,7 @@ public:
   void run() {
     SmallVector<scf::WhileOp> whiles;
     function.walk([&](scf::WhileOp loop) {
-      if (communicates(loop))
+      if (holdsCommunication(loop))
         whiles.push_back(loop);
     });
     for (scf::WhileOp loop : whiles)
@@ -42,7 +42,7 @@ public:
         count(loop);
     SmallVector<scf::ForOp> loops;
     function.walk([&](scf::ForOp loop) {
-      if (communicates(loop))
+      if (holdsCommunication(loop))
         loops.push_back(loop);
     });
     for (scf::ForOp loop : loops)
@@ -125,7 +125,7 @@ private:
       return llvm::formatv("it runs {0} times", trips->getZExtValue());
     for (Operation &op : *loop.getBody())
       if (!isa<CollectiveOpInterface, StartOp, AwaitOp>(op) &&
-          (communicates(&op) || !isMemoryEffectFree(&op)))
+          (holdsCommunication(&op) || !isMemoryEffectFree(&op)))
         return llvm::formatv("{0} may communicate, and nothing crosses it", op.getName());
     return "";
   }

@@ -9,6 +9,7 @@
 #define NCCLX_LIB_TRANSFORMS_FLOW_H
 
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Transforms/Communication.h"
 
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -16,9 +17,6 @@
 #include <optional>
 
 namespace mlir::ncclx {
-
-/// Whether `op` or something inside it communicates, or waits for what does.
-bool holdsCommunication(Operation *op);
 
 /// The values that `use` becomes, or nothing if its owner does not hand it on.
 std::optional<SmallVector<Value>> getForwarded(OpOperand &use);

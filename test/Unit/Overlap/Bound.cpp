@@ -110,5 +110,5 @@ double overlap_test::leastExposed(const Problem &problem) {
   double kernels = 0;
   for (const Op &op : problem.ops)
     kernels += op.collective ? 0 : op.seconds;
-  return leastSeconds(problem) - kernels;
+  return std::max(0.0, leastSeconds(problem) - kernels);
 }

@@ -62,7 +62,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm);
 /** Makes `bytes` of device memory of every rank reachable from every other. Collective. With
  * `memory` NULL it is allocated, zeroed; else it is the caller's (cudaMalloc, or a part of one),
  * which stays his to free after ncclxrtCudaDestroy. peers[r] is rank r's memory as this GPU sees
- * it; an array of nranks. */
+ * it; an array of nranks. The caller's may also be what he has made and mapped (cuMemCreate,
+ * cuMemMap): ranks that are processes then pass it as a file, for which it was made to be shared so
+ * (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), over sockets of their network name space. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaWindow(ncclxrtCudaComm_t comm, void *memory, size_t bytes,
                                                  void **peers);
 

@@ -42,11 +42,17 @@ InFlight ctran::takeSized(ScheduleBuilder &s, const CollectiveSpec &c) {
     return s.put(s.range(sizes, pointOf(s, c.axes, peer)), s.range(s.at(told, peer), own),
                  s.slot(s.at(known, peer), own), start, "tell size");
   }));
-  flight.inFree.push_back(s.forEachPeer(c.axes, start, [&](const Point &peer, Value) {
-    return s.count(s.range(sizes, pointOf(s, c.axes, peer)), most, start, "size sent").second;
-  }));
-  // The own rows beside those of others.
-  Value kept = s.onLane(1, [&] {
+  // The own rows beside those of others, where they take longer than another lane does to start.
+  constexpr int64_t fewBytes = 4 << 20; // at 4 TB/s, read and written, 2 us
+  int64_t bytes = most * llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
+  for (auto [dim, size] : llvm::enumerate(c.inType.getShape()))
+    bytes *= int64_t(dim) == *c.flow.inCut ? 1 : size;
+  Value kept = s.onLane(bytes > fewBytes, [&] {
+    flight.inFree.push_back(s.forEachPeer(c.axes, start, [&](const Point &peer, Value) {
+      return count(s, s.range(sizes, pointOf(s, c.axes, peer)), most, start, s.reduceLane(),
+                   "size sent")
+          .second;
+    }));
     auto [size, read] = count(s, s.range(sizes, own), most, start, s.reduceLane(), "own size");
     return s.copy(s.range(v.in, own, size), s.range(v.out, own, size), Value(),
                   joined({start, read}, c.outFree), s.reduceLane(), "keep own");

@@ -40,8 +40,7 @@ struct Case {
   int64_t tokens; ///< of a rank
   Schedule schedule;
 };
-#define SCHEDULE(name)                                                                             \
-  { name##_describe, name##_program, name##_input, name##_output }
+#define SCHEDULE(name) {name##_describe, name##_program, name##_input, name##_output}
 #include "cases.inc"
 
 constexpr int ranks = 2;

@@ -89,7 +89,7 @@ struct Allocation {
   size_t bytes;
   int device;
   int file = -1; ///< of memory that other processes can map, which goes when no process has it
-  void *edge = nullptr; ///< of memory that ends at one: what has been mapped
+  void *edge = nullptr;  ///< of memory that ends at one: what has been mapped
   MemoryHandle made = 0; ///< of what a caller has made and mapped, as the next
   unsigned allowed = 0;  ///< the devices that reach it, a bit for each
 };

@@ -74,6 +74,8 @@ TreePacking withEnoughPuts(TreePacking packing, int64_t lanes) {
 double usualRounds(const TreePacking &packing, const Ways &ways, double bytes, int64_t lanes) {
   bool both = !packing.trees.front().in.empty() && !packing.trees.front().out.empty();
   double busy = bytes * packing.secondsPerByte;
+  if (busy <= 0)
+    return 1; // tensors without elements
   double window = (both ? 1 : 2) *
                   std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
   return busy * double(lanes) / (double(ways.fewest) * window);

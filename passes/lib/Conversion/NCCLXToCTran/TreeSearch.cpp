@@ -19,8 +19,8 @@ namespace {
 
 /// Puts of one collective, on all ranks together: what is simulated and proved in about a second.
 constexpr int64_t kMostPuts = 65536;
-/// Puts of all plans that are tried: about a fifth of a second.
-constexpr int64_t kMostTried = 4 * kMostPuts;
+/// Puts of all plans that are tried: some tenths of a second.
+constexpr int64_t kMostTried = 6 * kMostPuts;
 /// Times what no trees can beat, for which no better plan is looked for.
 constexpr double kGoodEnough = 1.01;
 

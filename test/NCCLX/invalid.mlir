@@ -1041,6 +1041,22 @@ func.func @schedule_s2_no_program(%a: tensor<4xf32>) {
 
 // -----
 
+// expected-error @+1 {{has ncclx.chunks, but only collectives may}}
+func.func @chunks_s1_on_a_function() attributes {ncclx.chunks = 4 : i64} {
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @chunks_s1_none(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.chunks = 0 : i64, expected a positive i64}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.chunks = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
 // expected-error @+1 {{a window holds floats, i8 to i64 or ui8 to ui64, but found 'i4'}}
 func.func private @window_c1_element_type() -> !ncclx.window<tensor<4xi4>>
 

@@ -1,6 +1,7 @@
 //===- Topology.cpp - #ncclx.topology -------------------------------------===//
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/NCCLX/Branches.h"
+#include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Builders.h"
@@ -102,6 +103,18 @@ static LogicalResult verifyScheduleAttr(Operation *op, Attribute value) {
   return success();
 }
 
+/// chunks S1.
+static LogicalResult verifyChunksAttr(Operation *op, Attribute value) {
+  if (!isa<CollectiveOpInterface>(op))
+    return op->emitOpError("has ")
+           << chunksAttrName << ", but only collectives may";
+  auto chunks = dyn_cast<IntegerAttr>(value);
+  if (!chunks || !chunks.getType().isInteger(64) || chunks.getInt() < 1)
+    return op->emitOpError("has ")
+           << chunksAttrName << " = " << value << ", expected a positive i64";
+  return success();
+}
+
 /// branches B1.
 static LogicalResult verifyBranchesAttr(Operation *op, Attribute value) {
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -116,6 +129,8 @@ static LogicalResult verifyBranchesAttr(Operation *op, Attribute value) {
 LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if (attr.getName() == getScheduleAttrName())
     return verifyScheduleAttr(op, attr.getValue());
+  if (attr.getName() == chunksAttrName)
+    return verifyChunksAttr(op, attr.getValue());
   if (attr.getName() == kSizesAttrName)
     return verifySizesAttr(op, attr.getValue());
   if (attr.getName() == branchesAttrName)

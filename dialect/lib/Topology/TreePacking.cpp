@@ -112,8 +112,9 @@ private:
   TreeFlow flow;
   std::vector<bool> ways; ///< of Tree::sums, those that the flow has
   unsigned rows = 0;
-  double unit = 0; ///< seconds per byte that the program counts in
-  Edges edges[2];  ///< by Tree::sums
+  double unit = 0;  ///< seconds per byte that the program counts in
+  Matrix latencies; ///< seconds, by sender and receiver
+  Edges edges[2];   ///< by Tree::sums
   /// The same one behind the other, by parent * n + child.
   std::vector<Use> uses[2];
   std::vector<unsigned> firstUse[2];
@@ -150,7 +151,7 @@ private:
 };
 
 Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlow flow)
-    : n(group.size()), flow(flow) {
+    : n(group.size()), flow(flow), latencies(n, std::vector<double>(n, 0)) {
   if (flow != TreeFlow::sum)
     ways.push_back(false);
   if (flow != TreeFlow::spread)
@@ -178,6 +179,7 @@ Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlo
       std::optional<Route> route = resources.route(group[u], group[v]);
       if (!route || route->cap.toDouble() <= 0 || !resources.route(group[v], group[u]))
         continue;
+      latencies[u][v] = route->latencyNs.toDouble() * 1e-9;
       std::vector<Use> uses;
       double slowest = 0;
       for (unsigned resource : route->resources)
@@ -524,6 +526,7 @@ TreePacking Packer::packing(const Shares &of, unsigned shares) const {
     packing.depth = std::max(packing.depth, depth);
     packing.trees.push_back(std::move(tree));
   }
+  packing.latencies = latencies;
   // Edges that share a resource share it evenly.
   packing.edgeSeconds.assign(n, std::vector<double>(n, 0));
   for (unsigned u = 0; u < n; ++u)

@@ -36,6 +36,7 @@ struct TreePacking {
   /// Seconds for a byte from one member to another while all that the trees use is in use; 0 where
   /// none goes that way.
   std::vector<std::vector<double>> edgeSeconds;
+  std::vector<std::vector<double>> latencies; ///< seconds from one member to another
 };
 
 /// Packs trees so that data moves at the highest rate, the same for all roots, or where the roots

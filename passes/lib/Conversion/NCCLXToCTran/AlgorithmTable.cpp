@@ -148,11 +148,15 @@ static std::optional<std::string> whyNotAll(CollectiveOpInterface op, int64_t mo
   return std::nullopt;
 }
 
+static bool isBroadcast(const Dataflow &flow) {
+  return flow.route == Route::FromRoot && !flow.inCut && !flow.outCut;
+}
+
 /// What switches do: multicast, and sums on their way.
 static std::optional<std::string> whyNotBySwitch(CollectiveOpInterface op) {
   Dataflow flow = op.getDataflow();
-  bool broadcast = flow.route == Route::FromRoot && !flow.inCut && !flow.outCut;
-  if ((flow.route != Route::All && !broadcast) || flow.isCounted() || (flow.inCut && flow.outCut))
+  if ((flow.route != Route::All && !isBroadcast(flow)) || flow.isCounted() ||
+      (flow.inCut && flow.outCut))
     return llvm::formatv("a switch carries no {0}", op->getName().stripDialect()).str();
   if (int64_t members = getGroupSize(op); members > ctran::mostMembers)
     return llvm::formatv("{0} members are more than a switch has ports", members).str();
@@ -223,7 +227,7 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     return whyNotAll(op, topology::maxRoutedMembers);
   }
   case Algorithm::Hierarchical:
-    if (flow.route != Route::All || flow.isCounted())
+    if ((flow.route != Route::All && !isBroadcast(flow)) || flow.isCounted())
       return llvm::formatv("there is no hierarchy for {0}", op->getName().stripDialect()).str();
     return std::nullopt;
   case Algorithm::Switch:

@@ -51,6 +51,10 @@ struct CollectiveSpec {
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
   /// this order. Switch: the one behind which each group is.
   SmallVector<TierOfGroup> tiers;
+  int64_t chunks = 0; ///< Hierarchical: asked for (ncclx.chunks); 0: what a model says
+  /// Bytes of scratch memory that are left on a rank: what goes in chunks is cut to fit. -1: no
+  /// limit.
+  int64_t scratchLeft = -1;
 
   int64_t groupSize(ScheduleBuilder &s) const;
   /// The rank number of a member of a group of all ranks.

@@ -9,6 +9,7 @@
 #include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/Branches.h"
+#include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Topology/IO.h"
@@ -339,6 +340,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
+  if (auto chunks = op->getAttrOfType<IntegerAttr>(chunksAttrName))
+    spec.chunks = chunks.getInt();
   if (spec.flow.fillsZeros() || spec.flow.isCounted() || !spec.groups.empty()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
@@ -528,6 +531,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     s->spec.inReady = ctran::joined(s->spec.inReady, readyTokens(sizes));
   }
   s->spec.outFree = freeTokens(s->outRoot);
+  if (scratchLimit >= 0)
+    s->spec.scratchLeft = std::max<int64_t>(0, scratchLimit - scratchTaken());
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
   if (trees && loadStore && !oneKernel) {
     carrier.lanes = trees->copyLanes();

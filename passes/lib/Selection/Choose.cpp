@@ -173,7 +173,7 @@ Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &t
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Algorithm algorithm = *symbolizeAlgorithm(number);
     choice.candidates.push_back(
-        {algorithm, std::nullopt, 0, whyNot(op, algorithm, axes).value_or("")});
+        {algorithm, std::nullopt, 0, 0, whyNot(op, algorithm, axes).value_or("")});
   }
 }
 
@@ -189,6 +189,7 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
     return failure();
   candidate.refused = time->cannot;
   candidate.scratch = time->scratch;
+  candidate.hops = time->hops;
   if (time->cannot.empty())
     candidate.seconds = time->seconds;
   return success();

@@ -57,6 +57,7 @@ private:
   /// A route in floating point, which is asked for with every op.
   struct Way {
     bool exists = false;
+    bool sockets = false; ///< host processes talk
     double latency = 0; ///< seconds
     double cap = 0;     ///< bytes/s; 0: no limit known
     llvm::SmallVector<unsigned, 8> resources;

@@ -193,6 +193,7 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
     return failure();
   candidate.refused = time->cannot;
   candidate.scratch = time->scratch;
+  candidate.hops = time->hops;
   if (!time->cannot.empty())
     return success();
   candidate.seconds = time->seconds;
@@ -229,6 +230,7 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
         continue;
       candidate.seconds = time->seconds;
       candidate.scratch = time->scratch;
+      candidate.hops = time->hops;
       candidate.chunks = chunks;
     }
   return success();

@@ -172,5 +172,6 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   else if (!time.ok)
     return op->emitOpError("cannot be timed: ") << time.message;
   alone.seconds = time.makespan;
+  alone.hops = time.hops;
   return alone;
 }

@@ -60,12 +60,12 @@ public:
   unsigned copyLanes() const { return lanes; }
   /// Seconds that a sum takes for each byte that it reads or writes, on the slowest rank; 0 where
   /// copies stand still meanwhile.
-  double sumSecondsPerByte() const { return sums; }
+  double sumSecondsPerByte();
   /// Of all its ranks.
   const Tiers &tiers();
   /// See ResourceModel.
   std::optional<CommonSwitch> commonSwitch(llvm::ArrayRef<unsigned> group) const {
-    return resources.commonSwitch(group);
+    return resources().commonSwitch(group);
   }
   /// Null where packTrees has none.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);
@@ -74,11 +74,19 @@ public:
                        unsigned maxShares = maxRoutedShares);
 
 private:
+  /// Made when it is first asked for: of a large machine it is large.
+  ResourceModel &resources() const {
+    if (!model)
+      model.emplace(topology, rate);
+    return *model;
+  }
+
   const Topology &topology;
+  Rate rate;
   std::optional<Tiers> theTiers;
   unsigned ranks, lanes = 1;
-  double sums = 0;
-  ResourceModel resources;
+  std::optional<double> sums;
+  mutable std::optional<ResourceModel> model;
   std::map<std::pair<std::vector<unsigned>, TreeFlow>, std::optional<TreePacking>> known;
   std::map<std::tuple<std::vector<unsigned>, std::vector<uint64_t>, unsigned>,
            std::optional<Routing>>

@@ -50,6 +50,7 @@ struct AloneTime {
   double seconds = 0;
   int64_t scratch = 0; ///< bytes on a rank
   int64_t events = 0;  ///< that were simulated
+  int64_t hops = 0;    ///< as machine::TimeResult counts them
   std::string cannot;  ///< why it does not run on the target; empty if it does
 };
 
@@ -74,7 +75,7 @@ std::string timingKey(CollectiveOpInterface op);
 struct Candidate {
   Algorithm algorithm;
   std::optional<double> seconds; ///< predicted
-  int64_t scratch = 0;           ///< bytes on a rank, where it has a time
+  int64_t scratch = 0, hops = 0; ///< as in AloneTime, where it has a time
   int64_t chunks = 0;            ///< to be asked for (ncclx.chunks); 0: as the lowering has it
   std::string refused;           ///< why it has no time: it cannot carry the collective, or loses
 };

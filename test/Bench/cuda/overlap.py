@@ -2,8 +2,9 @@
 
 Writes NAME.with.mlir (or NAME.plain.mlir, which ncclx-overlap is to schedule), NAME.without.mlir (the same products, and what
 would have been communicated is an input), NAME.only.mlir (the collectives alone, one after the other) and cases.inc, which
-overlap.cpp includes. Shapes are those of issue 8, of cases with PART in their names; `small` ones are for tests. Layers are backwards of Llama layers, one
-behind the other as in training, with a product of two numbers an element for attention and with a sum for each norm.
+overlap.cpp includes. Shapes are those of issue 8, of cases with PART in their names; `small` ones are for tests. Layers
+are backwards of Llama layers, one behind the other as in training, with a product of two numbers an element for attention and
+with a sum for each norm.
 """
 import os
 import sys

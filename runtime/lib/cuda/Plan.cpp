@@ -138,8 +138,9 @@ Status Plan::makeStreams() {
       return s;
   }
   if (computes)
-    if (Status s = comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
-                             "cuDeviceGetAttribute");
+    if (Status s =
+            comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
+                      "cuDeviceGetAttribute");
         !s.ok())
       return s;
   for (const Shape::Slots &slots : shape.slots) {

@@ -16,8 +16,9 @@ pack() {
   build=$(cd "$1" && pwd) source=$(cd "$here/../../.." && pwd)
   mkdir -p "$2" && out=$(cd "$2" && pwd)
   work=$(mktemp -d); trap "rm -rf '$work'" EXIT
-  python3 "$here/overlap.py" "$work" ${3:-}
+  python3 "${GRAPHS:-$here/overlap.py}" "$work" ${3:-} # beside.sh brings others
   for graph in "$work"/*.plain.mlir; do
+    [[ -e $graph ]] || break # the pattern itself: none is to be scheduled
     "$build/bin/ncclx-opt" "$graph" "--ncclx-overlap=machine=${MACHINE:-$source/examples/machines/h200x2.json}" \
       -o "${graph%.plain.mlir}.with.mlir"
     rm "$graph"

@@ -11,6 +11,7 @@
 #include "Ceiling.h"
 #include "Compare.h"
 #include "CudaProgram.h"
+#include "GpuForm.h"
 #include "Nccl.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -247,8 +248,10 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
     wrong += row.wrong;
   }
   print(cell, row);
-  samples.push_back(
-      {row.form, kind, overlap::wireBytes(kind, nranks, double(cell.bytes)), row.best()});
+  // A kernel takes what SMs there are.
+  double sms = model && oneKernel ? std::max(0.0, model->sms - 1) : 0;
+  samples.push_back({engineOf(row.form, kind), kind,
+                     overlap::wireBytes(kind, nranks, double(cell.bytes)), row.best(), sms});
   return true;
 }
 
@@ -322,9 +325,10 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     code = 3;
   }
   if (!code && !options.calibrate.empty()) {
-    std::string card = llvm::formatv("{0} x {1}", gpus.count, gpus.name);
-    if (std::string what = calibrate(options.machine, options.calibrate, card, samples);
-        !what.empty()) {
+    Measurement measured;
+    measured.machine = llvm::formatv("{0} x {1}", gpus.count, gpus.name);
+    measured.collectives = std::move(samples);
+    if (std::string what = calibrate(options.machine, options.calibrate, measured); !what.empty()) {
       llvm::outs() << "error: " << what << "\n";
       code = 2;
     }

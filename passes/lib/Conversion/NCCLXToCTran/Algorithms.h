@@ -44,6 +44,9 @@ struct CollectiveSpec {
   Combination combination;
   SmallVector<Value> inReady; ///< the input holds its value after these
   SmallVector<Value> outFree; ///< the output may be overwritten after these
+  /// What goes to peers goes after these: until then the links are another collective's, which is
+  /// awaited earlier. Of a direct algorithm.
+  SmallVector<Value> turn;
 
   const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
   /// Routed: the ways between members.
@@ -70,6 +73,8 @@ struct CollectiveSpec {
 /// A collective whose ops have been written up to the point where only waiting is left.
 struct InFlight {
   SmallVector<Value> inFree; ///< the input may be overwritten after these
+  /// Copies to peers: the links are free after these. Empty where nobody says.
+  SmallVector<Value> sent;
   /// Tokens that only the exit needs, and who overwrites the output: all that the collective has
   /// done or is still doing there, as sending on what it has received.
   SmallVector<Value> others;

@@ -79,6 +79,14 @@ private:
   Buffers buffers;
   DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
   SmallVector<Attribute> collectives;
+  /// What copies to peers take the links for, in the order of their starts.
+  struct Transfer {
+    SmallVector<unsigned> axes;
+    int64_t lane;
+    Operation *awaited; ///< null: never
+    SmallVector<Value> sent;
+  };
+  SmallVector<Transfer> transfers;
   int64_t kernels = 0, asyncs = 0;
   DenseMap<StringRef, int64_t> numbers;
 
@@ -100,6 +108,7 @@ private:
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
+  SmallVector<Value> turnOf(const Transfer &transfer) const;
   void finish(Started &s);
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
@@ -504,6 +513,41 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
   llvm_unreachable("all algorithms are handled");
 }
 
+/// Where the result is first needed as a whole.
+static Operation *awaitOf(CollectiveOpInterface op) {
+  if (!op.isAsync())
+    return op;
+  for (Operation *user : op.getToken().getUsers())
+    if (isa<FinishOp>(user))
+      return user;
+  return nullptr;
+}
+
+/// Whether a kernel of the graph stands between the start of a collective and its await.
+static bool runsBesideKernel(CollectiveOpInterface op) {
+  Operation *end = awaitOf(op);
+  for (Operation *next = op->getNextNode(); end && next && next != end; next = next->getNextNode())
+    if (isa<CallOp>(next) || (!isBarrier(next) && !isScaffold(next) &&
+                              !isa<memref::AllocOp, memref::DeallocOp>(next)))
+      return op.isAsync();
+  return false;
+}
+
+/// Two collectives of one group that are under way together would each get half of the links, and
+/// the one that is needed first would come as late as the other. So it has them to itself, and the
+/// other asks its peers meanwhile. Where what starts later is needed first, they share.
+SmallVector<Value> Converter::turnOf(const Transfer &transfer) const {
+  for (const Transfer &before : llvm::reverse(transfers)) {
+    if (before.axes != transfer.axes || !before.awaited)
+      continue;
+    if (before.lane == transfer.lane) // which completes in order
+      return {};
+    if (!transfer.awaited || before.awaited->isBeforeInBlock(transfer.awaited))
+      return before.sent;
+  }
+  return {};
+}
+
 LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   ctran::ProgramOp written = getSchedule(op);
   Algorithm algorithm = op.getAlgorithm().value_or(Algorithm::Direct);
@@ -543,6 +587,21 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     builder.demanded = s->spec.combination;
   for (unsigned axis : s->spec.axes)
     s->sizes.push_back(program.getAxisSize(axis));
+  Transfer transfer{s->spec.axes, carrier.index, awaitOf(op), {}};
+  // Links are slower than memory, and what takes them no longer than another lane takes to start
+  // needs no turn.
+  bool takesTurns = false;
+  if (carrier.sumSecondsPerByte > 0 && s->spec.groups.empty()) {
+    int64_t bytes = ctran::capacityOf(builder, s->spec) *
+                    llvm::divideCeil(s->spec.inType.getElementTypeBitWidth(), 8);
+    takesTurns = 2 * double(bytes) * carrier.sumSecondsPerByte > ctran::stepSeconds;
+  }
+  if (takesTurns)
+    s->spec.turn = turnOf(transfer);
+  // The blocks of a kernel beside it keep their multiprocessors to its end (as products on H200 do,
+  // test/Bench/cuda), and sums run behind it: one takes less than several.
+  if (s->spec.flow.combines && s->spec.flow.inCut && runsBesideKernel(op))
+    builder.carrier.sumSecondsPerByte = 0;
   if (written) {
     FailureOr<ctran::InFlight> flight = ctran::emitWritten(builder, s->spec, op, written);
     if (failed(flight))
@@ -564,6 +623,10 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   } else {
     s->flight = emit(algorithm, builder, s->spec);
   }
+
+  transfer.sent = s->flight.sent;
+  if (takesTurns && !transfer.sent.empty())
+    transfers.push_back(std::move(transfer));
 
   SmallVector<StringAttr> axes = namesOf(s->spec.axes);
   collectives.push_back(ctran::CollectiveAttr::get(

@@ -1,5 +1,4 @@
-//===- MachineFile.cpp - What this machine can do, measured once
-//-------------------------------===//
+//===- MachineFile.cpp - What this machine can do, measured once ------------===//
 #include "MachineFile.h"
 
 #include "ncclx/Reference/HostCompute.h"
@@ -57,11 +56,12 @@ static std::optional<double> measureMatmul(MLIRContext &context) {
   return 2.0 * kM * kK * kN / seconds[3];
 }
 
-static std::string defaultPath(unsigned ranks) {
+static std::string defaultPath(unsigned ranks, bool sockets) {
   llvm::SmallString<128> path;
   if (!llvm::sys::path::cache_directory(path))
     llvm::sys::path::system_temp_directory(true, path);
-  llvm::sys::path::append(path, "ncclx", "machine-" + std::to_string(ranks) + ".json");
+  llvm::sys::path::append(path, "ncclx",
+                          "machine-" + std::to_string(ranks) + (sockets ? "-tcp.json" : ".json"));
   return path.str().str();
 }
 
@@ -74,10 +74,11 @@ static std::string firstError(const topology::ReadResult &read, const std::strin
 
 std::optional<topology::Topology> mlir::ncclx::machineTopology(MLIRContext &context,
                                                                std::string path, unsigned ranks,
-                                                               bool &measured, std::string &error) {
+                                                               bool sockets, bool &measured,
+                                                               std::string &error) {
   measured = false;
   if (path.empty())
-    path = defaultPath(ranks);
+    path = defaultPath(ranks, sockets);
   if (llvm::sys::fs::exists(path)) {
     topology::ReadResult read = topology::readTopologyFile(path);
     if (!read.topology) {
@@ -94,6 +95,7 @@ std::optional<topology::Topology> mlir::ncclx::machineTopology(MLIRContext &cont
   measured = true;
   topology::DiscoverOptions options;
   options.ranks = ranks;
+  options.sockets = sockets;
   topology::ReadResult found = topology::discoverThisMachine(options);
   if (!found.topology) {
     error = firstError(found, "this machine");

@@ -498,7 +498,8 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     report.predicted = report.target;
   } else {
     std::optional<topology::Topology> machine =
-        machineTopology(context, machineFile, compilation.ranks(), report.machineMeasured, error);
+        machineTopology(context, machineFile, compilation.ranks(), transport == "tcp",
+                        report.machineMeasured, error);
     if (!machine)
       return finish(report, BadInput, error);
     report.machine = machine->name;

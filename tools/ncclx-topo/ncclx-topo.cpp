@@ -55,6 +55,10 @@ cl::opt<unsigned>
           cl::desc("with --this-machine: describe so many processes (default: the GPUs, "
                    "or one process a core)"),
           cl::init(0), cl::cat(category), cl::sub(show), cl::sub(boundsCommand), cl::sub(convert));
+cl::opt<bool> sockets("sockets",
+                      cl::desc("with --this-machine: processes that send each other what they have "
+                               "by TCP, not through shared memory"),
+                      cl::cat(category), cl::sub(show), cl::sub(boundsCommand), cl::sub(convert));
 cl::opt<std::string> machineRoot(
     "sysroot", cl::value_desc("DIR"),
     cl::desc("with --this-machine: a folder with copies of /sys and /proc, read instead of them"),
@@ -281,11 +285,12 @@ int run() {
   }
   DiscoverOptions options;
   options.ranks = ranks;
+  options.sockets = sockets;
   options.root = machineRoot;
   if (!nvml.empty())
     options.nvml = nvml;
-  if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0))
-    return misuse("--sysroot, --nvml and --ranks are for --this-machine");
+  if (!thisMachine && (!machineRoot.empty() || !nvml.empty() || ranks > 0 || sockets))
+    return misuse("--sysroot, --nvml, --ranks and --sockets are for --this-machine");
   if (!machineRoot.empty() && !llvm::sys::fs::is_directory(machineRoot))
     return misuse("--sysroot=" + machineRoot + " is not a directory");
   if (constexpr unsigned most = 4096; ranks > most)

@@ -270,7 +270,10 @@ Topology topology::makeProcessHost(const ProcessHost &spec) {
     }
     topo.nodes.push_back(memory);
   }
-  Rates copy = {spec.coreCopyBytesPerSec, spec.coreCopyBytesPerSec};
+  bool sockets = !spec.socketBytesPerSec.isZero();
+  LinkKind kind = sockets ? LinkKind::tcp : LinkKind::shm;
+  Rational rate = sockets ? spec.socketBytesPerSec : spec.coreCopyBytesPerSec;
+  Rates own = {rate, rate};
   Rates between = {spec.numaLinkBytesPerSec, spec.numaLinkBytesPerSec};
   for (unsigned i = 0; i < memories; ++i)
     for (unsigned j = 0; j < memories; ++j)
@@ -285,8 +288,8 @@ Topology topology::makeProcessHost(const ProcessHost &spec) {
     topo.ranks.push_back(index);
     Rational half = spec.latencyNs * Rational::make(1, 2);
     auto home = unsigned(uint64_t(r) * memories / spec.ranks);
-    topo.links.push_back({index, home, LinkKind::shm, 1, copy, half, 0});
-    topo.links.push_back({home, index, LinkKind::shm, 1, copy, half, 0});
+    topo.links.push_back({index, home, kind, 1, own, half, 0});
+    topo.links.push_back({home, index, kind, 1, own, half, 0});
   }
   return topo;
 }

@@ -1,13 +1,12 @@
 //===- Discover.cpp - This machine as a topology --------------------------===//
 #include "Kfd.h"
+#include "Measure.h"
 #include "Nvml.h"
 #include "PciRates.h"
 #include "Sysfs.h"
 #include "ncclx/Topology/IO.h"
 #include "ncclx/Topology/Make.h"
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <fmt/format.h>
 #include <iterator>
 #include <pugixml.hpp>
@@ -26,49 +25,6 @@ unsigned usableCores() {
   if (sched_getaffinity(0, sizeof(set), &set) == 0)
     return std::max(1, CPU_COUNT(&set));
   return std::max(1u, std::thread::hardware_concurrency());
-}
-
-double seconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-/// Copied bytes/s of `threads` threads together, each over a buffer that no cache holds.
-double copyRate(unsigned threads) {
-  constexpr size_t bytes = size_t(32) << 20;
-  auto total = std::chrono::steady_clock::duration::zero();
-  constexpr unsigned rounds = 3;
-  std::vector<std::vector<char>> from(threads), to(threads);
-  for (unsigned t = 0; t < threads; ++t) {
-    from[t].assign(bytes, char(t));
-    to[t].assign(bytes, 0);
-  }
-  double best = 0;
-  for (unsigned round = 0; round < rounds; ++round) {
-    std::vector<std::thread> workers;
-    auto start = std::chrono::steady_clock::now();
-    for (unsigned t = 0; t < threads; ++t)
-      workers.emplace_back([&, t] { std::memcpy(to[t].data(), from[t].data(), bytes); });
-    for (std::thread &worker : workers)
-      worker.join();
-    total = std::chrono::steady_clock::now() - start;
-    best = std::max(best, double(bytes) * threads / std::max(seconds(total), 1e-9));
-  }
-  return best;
-}
-
-/// FLOP/s of one core that multiplies and adds f32 vectors from its first-level cache, as plain
-/// compiled C++ does it. Not the core's peak.
-double multiplyRate() {
-  constexpr size_t length = 2048;
-  constexpr unsigned rounds = 4000;
-  std::vector<float> a(length, 1.0f), b(length, 0.5f);
-  auto start = std::chrono::steady_clock::now();
-  for (unsigned round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < length; ++i)
-      a[i] = a[i] * 0.5f + b[i];
-    asm volatile("" : : "r"(a.data()) : "memory"); // each round counts
-  }
-  return 2.0 * length * rounds / std::max(seconds(std::chrono::steady_clock::now() - start), 1e-9);
 }
 
 /// Three digits of a measurement are its worth, and short fractions keep later sums small.
@@ -298,6 +254,19 @@ void Discovery::processMachine() {
     report(Severity::note, path, "assumed-rate",
            "copy and multiply rates are assumed, not measured");
   }
+  if (options.sockets) {
+    std::optional<LoopbackRates> measured;
+    if (options.measure)
+      measured = loopbackRates();
+    host.socketBytesPerSec = measured ? rounded(measured->bytesPerSec) : 2'000'000'000;
+    host.latencyNs =
+        measured ? rounded(measured->seconds * 1e9) : Rational(2) * defaultLatencyNs(LinkKind::tcp);
+    if (!measured)
+      report(options.measure ? Severity::warning : Severity::note, path, "assumed-rate",
+             options.measure
+                 ? "no connection with this machine itself could be measured: its rate is assumed"
+                 : "the rate of TCP is assumed, not measured");
+  }
   for (const Sysfs::Numa &node : numa)
     host.numa.push_back({node.cores, node.memoryBytes});
   if (numa.size() > 1) {
@@ -322,7 +291,7 @@ ReadResult Discovery::run() {
     report(Severity::note, fmt::format("NUMA node {}", node.id), "numa-node",
            fmt::format("{} processor(s) ({}), {}", node.cores, node.cpus, count(node.memoryBytes)));
   std::vector<FoundGpu> gpus;
-  if (options.ranks == 0) {
+  if (options.ranks == 0 && !options.sockets) {
     NvmlReport nvml = readNvml(options.nvml);
     if (!nvml.absent.empty())
       report(Severity::note, "gpus", "no-nvml", "no GPUs of NVIDIA are looked for: " + nvml.absent);

@@ -108,7 +108,8 @@ void ResourceModel::buildRanks() {
       use.f32PerUnit = host.coreF32Flops;
       use.bf16PerUnit = host.coreBf16Flops;
       for (const Edge &edge : out[vertex])
-        if (edge.kind == LinkKind::shm && throughResource[edge.to] >= 0 && use.memory < 0) {
+        if ((edge.kind == LinkKind::shm || edge.kind == LinkKind::tcp) &&
+            throughResource[edge.to] >= 0 && use.memory < 0) {
           use.memory = throughResource[edge.to];
           use.memoryPerByte = Rational::make(1, 2);
         }

@@ -103,6 +103,7 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
   double bytes = 0;
   std::vector<std::pair<unsigned, double>> held; // resource, bytes through it
   double slowest = 0;                            // seconds at the routes' own caps
+  bool sockets = false;
   for (const Part &write : query.writes) {
     int64_t source = query.reads.empty() ? query.rank : query.reads.front().rank;
     bytes += double(write.bytes);
@@ -113,6 +114,7 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
       continue;
     }
     cost.landing = std::max(cost.landing, route->latencyNs.toDouble() * 1e-9);
+    sockets |= model.reachability(source, write.rank) == topology::Reach::hostOnly;
     if (!route->cap.isZero())
       slowest += double(write.bytes) / route->cap.toDouble();
     for (unsigned resource : route->resources)
@@ -125,15 +127,17 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
     cost.maxRate = bytes / slowest;
   for (auto [resource, through] : held)
     cost.uses.push_back({resource, through / bytes});
-  // A process copies by its own core.
+  // A process copies by its own core; a socket takes one at each end.
   const topology::RankResources &rank = model.rank(query.rank);
   bool process = isProcess(query);
   if (process && cost.maxRate > 0 && cost.maxRate < std::numeric_limits<double>::infinity())
-    cost.uses.push_back({rank.compute, 1 / cost.maxRate});
+    cost.uses.push_back({rank.compute, (sockets ? 2 : 1) / cost.maxRate});
   // A serial lane waits for the flight of its last byte; a nic's op is complete before. A process
-  // stores and goes on: the flight is the signal's.
-  if (process)
+  // that shares memory stores and goes on: the flight is the signal's.
+  if (process && !sockets)
     cost.landing = 0;
+  else if (process)
+    cost.landing += costs.handover;
   if (!isIssueLane(query.op->lane.kind)) {
     cost.after = cost.landing;
     cost.landing = 0;

@@ -100,6 +100,29 @@ TEST(Resources, HostsReachEachOtherByNic) {
   EXPECT_EQ(route->latencyNs, Rational(2000));
 }
 
+TEST(Resources, ProcessesWithSockets) {
+  ProcessHost spec;
+  spec.ranks = 3;
+  spec.memoryBytesPerSec = 10'000'000'000;
+  spec.coreCopyBytesPerSec = 4'000'000'000;
+  spec.socketBytesPerSec = 2'000'000'000;
+  spec.latencyNs = 15'000;
+  Topology topo = makeProcessHost(spec);
+  EXPECT_TRUE(topo.validate().empty());
+  ResourceModel model(topo, Rate::payload);
+  EXPECT_EQ(model.reachability(0, 2), Reach::hostOnly); // no loads and stores
+  std::optional<Route> route = model.route(0, 2);
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(names(model, *route), (Names{"memory", "process0->memory", "memory->process2"}));
+  EXPECT_EQ(route->cap, Rational(2'000'000'000));
+  EXPECT_EQ(route->latencyNs, Rational(15'000));
+  // What stays with a rank goes through no socket.
+  route = model.route(1, 1);
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(names(model, *route), (Names{"memory"}));
+  EXPECT_EQ(route->cap, Rational(10'000'000'000));
+}
+
 TEST(Resources, ProcessesShareMemoryAndCores) {
   ProcessHost spec;
   spec.ranks = 8;

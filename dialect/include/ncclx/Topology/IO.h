@@ -37,6 +37,9 @@ struct DiscoverOptions {
   /// Copy and multiply for a few milliseconds to find memory and core rates. Otherwise assumed
   /// figures, and a note that says so.
   bool measure = true;
+  /// The ranks are processes, which send each other what they have by TCP, not through memory that
+  /// they share.
+  bool sockets = false;
   /// Where `sys` and `proc` lie: "" is this machine, a folder is a copy of another's.
   std::string root;
   /// NVIDIA's management library, loaded by this name if `ranks` is 0.

@@ -31,7 +31,7 @@ Rates assumedLinkRates(LinkKind kind, llvm::StringRef arch);
 /// Assumed latency of one link, in nanoseconds (see Constants.cpp).
 Rational defaultLatencyNs(LinkKind kind);
 
-/// Processes on one machine. Every transfer is a copy through the host's memory.
+/// Processes on one machine. Every transfer goes through the host's memory, as a copy or by TCP.
 struct ProcessHost {
   struct Numa {
     unsigned cores = 0;       ///< 0: unknown
@@ -44,6 +44,9 @@ struct ProcessHost {
   Rational memoryBytesPerSec = 0;   ///< copied bytes/s of the whole machine; must be positive
   Rational coreCopyBytesPerSec = 0; ///< copied bytes/s of one core; must be positive
   Rational latencyNs = 200;         ///< one rank's store seen by another
+  /// Bytes/s of one rank through a socket: what ranks send each other goes by TCP links, and
+  /// `latencyNs` is a message's. 0: ranks share memory.
+  Rational socketBytesPerSec = 0;
   /// Of several, each has its part of the memory's rate ("memory0", "memory1", ...) and of the
   /// ranks, in order; of one or none, "memory" is all.
   std::vector<Numa> numa;

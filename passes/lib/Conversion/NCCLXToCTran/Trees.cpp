@@ -553,6 +553,8 @@ static TreePacking withEnoughPuts(TreePacking packing, int64_t lanes) {
 /// simulation.
 static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t lanes, bool both) {
   double busy = bytes * packing.secondsPerByte;
+  if (busy <= 0)
+    return 1; // tensors without elements
   double window = (both ? 1 : 2) *
                   std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
   Ways ways(packing);

@@ -434,7 +434,7 @@ private:
     bool oneSize = smallest(axes) == g.groupSize(axes);
     if (isRooted(kind) && oneSize)
       able.push_back("binomial");
-    if (kind < AllToAllV && oneSize)
+    if (kind < AllToAllV && !isRooted(kind) && oneSize)
       able.push_back("ring");
     if (kind <= AllToAll && oneSize)
       able.push_back("bruck");

@@ -4,6 +4,7 @@
 #include "GpuForm.h"
 #include "SizeOption.h"
 
+#include "ncclx/Conversion/DeviceSizes.h"
 #include "ncclx/Cpp/CppSource.h"
 #include "ncclx/Topology/IO.h"
 
@@ -192,6 +193,8 @@ int main(int argc, char **argv) {
     graph.groupProducts();
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
+  if (cuda)
+    graph.graph()->setAttr(ctran::deviceSizesAttrName, UnitAttr::get(&context));
   if (byModel) {
     overlap::CostModelResult machine = overlap::readCostModelFile(cudaMachine);
     if (!machine.model)

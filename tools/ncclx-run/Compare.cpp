@@ -107,7 +107,7 @@ bool mlir::ncclx::compareWithReference(Compilation &compilation, const Execution
         if (i < inputs && compilation.isProgram())
           fillShard(compilation, options.seed, rank, i, getDenseBytes(type), data);
         else if (i < inputs)
-          fillInputs(options.seed, options.isUniform(i) ? 0 : rank, i, type, data, options.exact);
+          fillArgument(options, options.seed, rank, i, type, data);
         buffers[rank].push_back(data);
       }
     if (llvm::Error failed = (*interpreter)->run(buffers, byte)) {

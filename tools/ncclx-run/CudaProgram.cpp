@@ -84,6 +84,9 @@ LogicalResult CudaProgram::make(Compilation &compilation, int32_t architecture) 
   NCCLX_SYMBOL(rank);
   NCCLX_SYMBOL(run);
   NCCLX_SYMBOL(copy);
+  NCCLX_SYMBOL(copy_sized);
+  NCCLX_SYMBOL(count);
+  NCCLX_SYMBOL(size);
   NCCLX_SYMBOL(reduce);
   NCCLX_SYMBOL(signal);
   NCCLX_SYMBOL(wait);

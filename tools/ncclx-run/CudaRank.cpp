@@ -263,8 +263,8 @@ std::vector<std::vector<char>> CudaRank::contents(uint64_t set) {
       type = MemRefType::get({drawn}, window.type.getElementType());
       bytes = bytes / size_t(window.type.getNumElements()) * drawn;
     }
-    fillInputs(world.options.seed + set, world.options.isUniform(window.argument) ? 0 : seat.rank,
-               window.argument, type, all[w].data(), world.options.exact);
+    fillArgument(world.options, world.options.seed + set, seat.rank, window.argument, type,
+                 all[w].data());
     for (size_t done = bytes; done < all[w].size(); done += bytes)
       memcpy(all[w].data() + done, all[w].data(), std::min(bytes, all[w].size() - done));
   }

@@ -6,6 +6,7 @@
 #include "ncclx/Reference/Data.h"
 #include "ncclxrt/launch.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -47,6 +48,23 @@ Execution::Shared *Execution::rankMemory(int64_t rank) const {
 char *Execution::resultOf(int64_t rank, int64_t index) const {
   return reinterpret_cast<char *>(rankMemory(rank)) + outputOffsets[index];
 }
+void mlir::ncclx::fillArgument(const ExecuteOptions &options, uint64_t seed, int64_t rank,
+                               int64_t argument, Type type, void *data) {
+  fillInputs(seed, options.isUniform(argument) ? 0 : rank, argument, type, data, options.exact);
+  int64_t most = size_t(argument) < options.most.size() ? options.most[argument] : -1;
+  if (most < 0)
+    return;
+  // What is drawn lies from -100 to 100 (fillInputs): spread over all sizes, both ends among them.
+  auto spread = [&](auto *sizes) {
+    for (int64_t i = 0; i < getDenseBytes(type) / int64_t(sizeof *sizes); ++i)
+      sizes[i] = (int64_t(sizes[i]) + 100) * most / 200;
+  };
+  if (getElementTypeOrSelf(type).isInteger(32))
+    spread(static_cast<int32_t *>(data));
+  else
+    spread(static_cast<int64_t *>(data));
+}
+
 const void *Execution::output(int64_t rank, int64_t index) const { return resultOf(rank, index); }
 
 void Execution::setTime(int64_t rank, int64_t run, int64_t nanoseconds) const {
@@ -116,8 +134,7 @@ int Execution::runRank(const HostPlan &plan, ncclxrtProgram_t program,
   for (int64_t run = 0; run <= options.repeat; ++run) {
     for (auto [w, window] : llvm::enumerate(plan.windows)) {
       if (window.role == ctran::WindowRole::Input || window.role == ctran::WindowRole::InOut) {
-        fillInputs(options.seed, options.isUniform(window.argument) ? 0 : rank.rank,
-                   window.argument, window.type, buffers[w], options.exact);
+        fillArgument(options, options.seed, rank.rank, window.argument, window.type, buffers[w]);
       } else if (window.role == ctran::WindowRole::Output) {
         memset(buffers[w], 0xff, window.bytes); // what the program leaves out must show
       }

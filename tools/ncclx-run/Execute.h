@@ -27,6 +27,7 @@ struct ExecuteOptions {
   bool timeline = false;  ///< on GPUs: of the last run, with --graph of the last one replayed
   uint64_t seed = 1;
   std::vector<bool> uniform; ///< per argument: the same on all ranks
+  std::vector<int64_t> most; ///< per argument: the largest of the sizes that it holds; -1: no sizes
   bool exact = false;        ///< inputs whose sums no order changes
   bool repeatInputs = false; ///< on GPUs: inputs repeat after 1 Mi elements, and are soon made
   /// Products add in an order of their own: unless inputs are exact, what depends on one is
@@ -37,6 +38,11 @@ struct ExecuteOptions {
     return size_t(argument) < uniform.size() && uniform[argument];
   }
 };
+
+/// What an argument is filled with: numbers drawn by seed, rank and argument, of which those that
+/// are sizes of a collective are some.
+void fillArgument(const ExecuteOptions &options, uint64_t seed, int64_t rank, int64_t argument,
+                  Type type, void *data);
 
 class Peers;
 struct CudaDevices;

@@ -11,6 +11,7 @@
 #include "SizeOption.h"
 
 #include "ncclx/Analysis/TopologyCost.h"
+#include "ncclx/Conversion/DeviceSizes.h"
 #include "ncclx/Cpp/CppSource.h"
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/Topology/Bounds.h"
@@ -371,6 +372,18 @@ struct Setting {
   int64_t kernelBlocks;
 };
 
+/// Of an argument that holds sizes of collectives the largest that all of them allow; else -1.
+int64_t largestSize(BlockArgument argument) {
+  int64_t most = -1;
+  for (Operation *user : argument.getUsers())
+    if (auto exchange = dyn_cast<AllToAllVOp>(user); exchange && exchange.getSizes() == argument) {
+      int64_t rows = exchange.getInputType().getDimSize(int64_t(exchange.getDim()));
+      int64_t here = rows / std::max<int64_t>(1, getGroupSize(exchange));
+      most = most < 0 ? here : std::min(most, here);
+    }
+  return most;
+}
+
 /// Compiles a graph of known sizes, proves it, runs it and compares, and says so; gives the exit
 /// code.
 int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
@@ -537,6 +550,8 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     options.uniform.push_back(
         static_cast<bool>(function.getArgAttr(i, NCCLXDialect::getUniformAttrName())));
+  for (BlockArgument argument : function.getArguments())
+    options.most.push_back(largestSize(argument));
   llvm::outs().flush();
   Execution execution;
   CudaPaths where{cudaDriver, cudaNvrtc, cudaHeaders,
@@ -690,6 +705,8 @@ int main(int argc, char **argv) {
     compilation.groupProducts();
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
+  if (cuda)
+    compilation.graph()->setAttr(ctran::deviceSizesAttrName, UnitAttr::get(&context));
   report.function = compilation.function().str();
   report.ranks = compilation.ranks();
   if (ranksOption && ranksOption != compilation.ranks())

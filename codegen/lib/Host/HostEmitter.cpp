@@ -181,7 +181,13 @@ FailureOr<Box> HostEmitter::box(Value range, bool each) {
   box.offset = space.resident ? constant(0) : mul(begin, unit);
   box.rows = constant(space.rows);
   box.stride = constant(space.rows ? stored / space.rows : 0);
-  box.rowBytes = mul(op.getSize() ? number(op.getSize()) : sub(end, begin), unit);
+  box.rowBytes = mul(sub(end, begin), unit);
+  if (op.getSize()) {
+    box.size = number(op.getSize());
+    box.unit = unit;
+    if (target == HostTarget::Host)
+      box.rowBytes = mul(box.size, unit);
+  }
   return box;
 }
 

@@ -23,6 +23,9 @@ struct Box {
   Value count, step;
   Type elementType;
   bool scratch = false; ///< in scratch memory, so perhaps a slot of which a part is used
+  /// Of a size known at run time: the size, and bytes of one of what it counts in a row. On
+  /// streams, where the size is a device's, a row is that of the whole box.
+  Value size, unit;
 
   void append(SmallVectorImpl<Value> &arguments) const {
     arguments.append({window, peer, offset, rows, stride, rowBytes});

@@ -170,7 +170,9 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
     return failure();
   for (auto [i, dest] : llvm::enumerate(*dests)) {
     Box from = *source, to = dest;
-    e.fitScratch({&from, &to});
+    bool onDevice = to.size && e.target == HostTarget::Cuda;
+    if (!onDevice)
+      e.fitScratch({&from, &to});
     SmallVector<Value> arguments{e.constant(id), e.constant(lane)};
     to.append(arguments);
     from.append(arguments);
@@ -183,7 +185,9 @@ LogicalResult Lowering::lowerCopy(ctran::CopyOp op, int64_t id, int64_t lane) {
     } else {
       llvm::append_values(arguments, none, none, zero);
     }
-    call("ncclxrt_copy", arguments);
+    if (onDevice)
+      llvm::append_values(arguments, to.size, to.unit, from.unit);
+    call(onDevice ? "ncclxrt_copy_sized" : "ncclxrt_copy", arguments);
   }
   return success();
 }
@@ -295,8 +299,6 @@ LogicalResult Lowering::lowerWait(ctran::WaitOp op, int64_t id, int64_t lane) {
 }
 
 LogicalResult Lowering::lowerCount(ctran::CountOp op, int64_t id, int64_t lane) {
-  if (e.target == HostTarget::Cuda)
-    return op.emitOpError("reads a size at run time, which programs on streams do not do");
   FailureOr<Box> box = e.box(op.getSource());
   if (failed(box))
     return failure();

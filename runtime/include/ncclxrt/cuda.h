@@ -62,7 +62,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaDestroy(ncclxrtCudaComm_t comm);
 /** Makes `bytes` of device memory of every rank reachable from every other. Collective. With
  * `memory` NULL it is allocated, zeroed; else it is the caller's (cudaMalloc, or a part of one),
  * which stays his to free after ncclxrtCudaDestroy. peers[r] is rank r's memory as this GPU sees
- * it; an array of nranks. */
+ * it; an array of nranks. The caller's may also be what he has made and mapped (cuMemCreate,
+ * cuMemMap): ranks that are processes then pass it as a file, for which it was made to be shared so
+ * (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), over sockets of their network name space. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaWindow(ncclxrtCudaComm_t comm, void *memory, size_t bytes,
                                                  void **peers);
 
@@ -333,6 +335,23 @@ NCCLXRT_EXPORT int32_t ncclxrtCuda_copy(int32_t status, int64_t exec, int64_t op
                                         int64_t src_rows, int64_t src_stride, int64_t src_row_bytes,
                                         int64_t notify_slots, int64_t notify_peer,
                                         int64_t notify_index);
+/** As ncclxrt_count, but it is the stream that reads the size when it comes to it: one that is out
+ *  of range is then an error of this rank (ncclxrtCudaQuery), and nothing of it is copied. The host
+ *  never knows it: ncclxrtCuda_size numbers the sizes of a run, which is what
+ *  ncclxrtCuda_copy_sized takes. A program reads as many in each run. */
+NCCLXRT_EXPORT int32_t ncclxrtCuda_count(int32_t status, int64_t exec, int64_t op, int64_t lane,
+                                         int64_t window, int64_t offset, int64_t bytes,
+                                         int64_t max);
+/** The number of the size that was read last. */
+NCCLXRT_EXPORT int64_t ncclxrtCuda_size(int64_t exec);
+/** A copy, by a kernel, of the first `size` units of each row; rows are those of whole boxes. In
+ * own memory zeros follow, to the end of each row. */
+NCCLXRT_EXPORT int32_t ncclxrtCuda_copy_sized(
+    int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t dst_window, int64_t dst_peer,
+    int64_t dst_offset, int64_t dst_rows, int64_t dst_stride, int64_t dst_row_bytes,
+    int64_t src_window, int64_t src_peer, int64_t src_offset, int64_t src_rows, int64_t src_stride,
+    int64_t src_row_bytes, int64_t notify_slots, int64_t notify_peer, int64_t notify_index,
+    int64_t size, int64_t dst_unit, int64_t src_unit);
 /** Floats of less than 32 bits are added in f32, all else in itself; a sum is scaled or divided. */
 NCCLXRT_EXPORT int32_t ncclxrtCuda_reduce(
     int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind, int64_t dtype,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <sys/stat.h>
 
 using namespace ncclxrt;
 using namespace ncclxrt::cuda;
@@ -24,15 +23,6 @@ Status Comm::exchange(const void *mine, size_t bytes, void *all, const char *wha
   return error(ncclxrtPeerFailed, "the exchange of {} failed (rank={}){}{}", what, config.rank,
                why ? ": " : "", why ? why : "");
 }
-
-/// What a rank tells of its memory. Ranks of one process use each other's pointers.
-struct Comm::Handle {
-  int64_t process, space; ///< a process is known within a name space of them
-  int32_t device, ok;
-  int64_t unshared; ///< what the driver said when it was to be shared with other processes
-  uint64_t address, offset, bytes;
-  IpcHandle ipc;
-};
 
 Status Comm::init() {
   if (config.nranks < 1 || config.rank < 0 || config.rank >= config.nranks || !config.allgather)
@@ -107,11 +97,15 @@ Comm::~Comm() {
   for (Event event : freeEvents)
     driver->destroyEvent(event);
   for (const Owned &m : memory)
-    if (m.imported)
+    if (m.imported && !m.mapped) {
       driver->ipcClose(m.memory);
+    } else if (m.imported) {
+      driver->unmap(m.memory, m.mapped);
+      driver->freeReserved(m.memory, m.mapped);
+    }
   std::vector<int32_t> closed(config.nranks);
   int32_t one = 1;
-  if (!imports.empty() && query().ok())
+  if (importing && query().ok())
     (void)exchange(&one, sizeof one, closed.data(), "memory that is let go");
   for (auto it = memory.rbegin(); it != memory.rend(); ++it)
     if (!it->imported)
@@ -127,41 +121,6 @@ Comm::~Comm() {
 
 //===--- memory ---------------------------------------------------------------------------===//
 
-/// Threads of one process use each other's pointers, once their contexts may.
-Status Comm::reach(int other) {
-  int peer = 0, can = 0;
-  Context there = nullptr;
-  if (Status s = call(driver->deviceGet(&peer, other), "cuDeviceGet"); !s.ok())
-    return s;
-  driver->canAccessPeer(&can, device, peer);
-  if (!can)
-    return error(ncclxrtUnsupported, "GPU {} of rank {} cannot reach GPU {} by load and store",
-                 config.device, config.rank, other);
-  if (Status s = call(driver->retainContext(&there, peer), "cuDevicePrimaryCtxRetain"); !s.ok())
-    return s;
-  int result = driver->enablePeer(there, 0);
-  driver->releaseContext(peer); // its own rank holds it
-  return result == alreadyEnabled ? Status() : call(result, "cuCtxEnablePeerAccess");
-}
-
-Status Comm::isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base) const {
-  size_t size = 0;
-  if (Status s = call(driver->addressRange(&base, &size, at), "cuMemGetAddressRange"); !s.ok())
-    return s;
-  int on = -1;
-  if (Status s = call(driver->pointerAttribute(&on, deviceOrdinal, at), "cuPointerGetAttribute");
-      !s.ok())
-    return s;
-  if (on != device)
-    return error(ncclxrtInvalidArgument, "{} is memory of GPU {}, but rank {} has GPU {}", what, on,
-                 config.rank, device);
-  if (at - base + bytes > size)
-    return error(ncclxrtInvalidArgument,
-                 "{} of {} bytes ends {} bytes behind its allocation (rank={})", what, bytes,
-                 at - base + bytes - size, config.rank);
-  return {};
-}
-
 Status Comm::isOwnStream(Stream stream) const {
   Context its = nullptr;
   if (Status s = call(driver->streamContext(stream, &its), "cuStreamGetCtx"); !s.ok())
@@ -170,116 +129,6 @@ Status Comm::isOwnStream(Stream stream) const {
                         : error(ncclxrtInvalidArgument,
                                 "the stream is of another GPU than {}, which rank {} has", device,
                                 config.rank);
-}
-
-Status Comm::window(void *own, size_t bytes, void **peers) {
-  Handle mine{};
-  Status local = enter();
-  if (local.ok() && !own) {
-    Address made = 0;
-    local = call(driver->allocate(&made, std::max<size_t>(bytes, 1)), "cuMemAlloc");
-    if (local.ok()) {
-      memory.push_back({made, false});
-      own = reinterpret_cast<void *>(made);
-      local =
-          call(driver->fill(made, 0, std::max<size_t>(bytes, 1), releaseStream), "cuMemsetD8Async");
-    }
-    if (local.ok())
-      local = call(driver->synchronize(releaseStream), "cuStreamSynchronize");
-  }
-  mine.process = ::getpid();
-  if (struct stat spaceOf; ::stat("/proc/self/ns/pid", &spaceOf) == 0)
-    mine.space = int64_t(spaceOf.st_ino);
-  mine.device = config.device;
-  mine.address = reinterpret_cast<uint64_t>(own);
-  mine.bytes = bytes;
-  if (local.ok()) {
-    Address base = 0;
-    local = isOwnMemory(mine.address, bytes, "a window", base);
-    mine.offset = mine.address - base;
-    // Memory that cannot be shared with processes still serves the threads of this one.
-    if (local.ok())
-      mine.unshared = driver->ipcHandle(&mine.ipc, base);
-  }
-  mine.ok = local.ok();
-  std::vector<Handle> all(config.nranks);
-  if (Status s = exchange(&mine, sizeof mine, all.data(), "window handles"); !s.ok())
-    return s;
-  // Every rank sees the same handles, so every rank comes to the same end.
-  for (int r = 0; r < config.nranks; ++r) {
-    if (!all[r].ok)
-      return local.ok() ? error(ncclxrtPeerFailed, "rank {} could not make its window (rank={})", r,
-                                config.rank)
-                        : local;
-    if (all[r].bytes != bytes)
-      return error(ncclxrtPlanMismatch, "rank {} makes a window of {} bytes, rank {} one of {}", r,
-                   all[r].bytes, config.rank, bytes);
-  }
-  for (int r = 0; local.ok() && r < config.nranks; ++r)
-    if (r == config.rank)
-      peers[r] = own;
-    else
-      local = open(r, mine, all[r], peers[r]);
-  // Nobody writes here before everybody can, and if one cannot, nobody does.
-  std::vector<int32_t> ready(config.nranks);
-  int32_t good = local.ok();
-  if (Status s = exchange(&good, sizeof good, ready.data(), "window imports"); !s.ok())
-    return s;
-  for (int r = 0; local.ok() && r < config.nranks; ++r)
-    if (!ready[r])
-      local = error(ncclxrtPeerFailed, "rank {} cannot reach the memory of another (rank={})", r,
-                    config.rank);
-  return local;
-}
-
-/// A peer's memory as this GPU sees it.
-Status Comm::open(int rank, const Handle &own, const Handle &peer, void *&at) {
-  if (peer.process == own.process && peer.space == own.space) {
-    at = reinterpret_cast<void *>(peer.address);
-    return peer.device == config.device ? Status() : reach(peer.device);
-  }
-  if (peer.unshared)
-    return error(ncclxrtUnsupported,
-                 "the memory of rank {} cannot be shared with other processes: cuIpcGetMemHandle "
-                 "failed there: {} (rank={})",
-                 rank, driver->text(int(peer.unshared)), config.rank);
-  std::string key(reinterpret_cast<const char *>(&peer.ipc), sizeof peer.ipc);
-  Address &base = imports[{rank, key}];
-  if (!base) {
-    int result = driver->ipcOpen(&base, peer.ipc, lazyPeerAccess);
-    if (result != success) {
-      imports.erase({rank, key});
-      return error(ncclxrtSystemError,
-                   "the memory of rank {} cannot be opened: cuIpcOpenMemHandle failed: {} "
-                   "(rank={}, device={})",
-                   rank, driver->text(result), config.rank, config.device);
-    }
-    memory.push_back({base, true});
-  }
-  at = reinterpret_cast<void *>(base + peer.offset);
-  return {};
-}
-
-Status Comm::slots(size_t count, uint32_t **peers) {
-  std::vector<void *> at(config.nranks);
-  if (Status s = window(nullptr, count * sizeof(uint32_t), at.data()); !s.ok())
-    return s;
-  for (int r = 0; r < config.nranks; ++r)
-    peers[r] = static_cast<uint32_t *>(at[r]);
-  std::lock_guard<std::mutex> hold(lock);
-  streamSlots.push_back({reinterpret_cast<Address>(peers[config.rank]), count});
-  return {};
-}
-
-Status Comm::counters(size_t count, uint64_t **peers) {
-  std::vector<void *> at(config.nranks);
-  if (Status s = window(nullptr, count * sizeof(uint64_t), at.data()); !s.ok())
-    return s;
-  for (int r = 0; r < config.nranks; ++r)
-    peers[r] = static_cast<uint64_t *>(at[r]);
-  std::lock_guard<std::mutex> hold(lock);
-  planCounters.push_back({reinterpret_cast<Address>(peers[config.rank]), count});
-  return {};
 }
 
 Status Comm::clear(Address at, size_t bytes) {
@@ -373,13 +222,28 @@ void Comm::abort(Status reason) {
   __atomic_store_n(&control->abort, 1u, __ATOMIC_RELEASE);
 }
 
+uint32_t Comm::numberOf(const std::string &place) {
+  std::lock_guard<std::mutex> hold(lock);
+  auto at = std::find(places.begin(), places.end(), place);
+  return uint32_t((at == places.end() ? places.insert(at, place) : at) - places.begin());
+}
+
+std::string Comm::placeOf(uint32_t number) {
+  std::lock_guard<std::mutex> hold(lock);
+  return number < places.size() ? places[number] : "a size";
+}
+
 Status Comm::query() {
   if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE) == 2) {
     const device::Failure &f = control->failure;
-    abort(error(ncclxrtTimeout,
-                "step {} of rank {}: block {} waited more than {} ms for rank {} (expected {}, "
-                "found {})",
-                f.step, config.rank, f.block, config.timeout_ms, f.peer, f.expected, f.found));
+    if (f.kind == device::sizeOutOfRange)
+      abort(error(ncclxrtInvalidArgument, "rank {}, {} is {}, expected 0 to {}", config.rank,
+                  placeOf(f.step), int64_t(f.found), f.expected));
+    else
+      abort(error(ncclxrtTimeout,
+                  "step {} of rank {}: block {} waited more than {} ms for rank {} (expected {}, "
+                  "found {})",
+                  f.step, config.rank, f.block, config.timeout_ms, f.peer, f.expected, f.found));
   }
   std::lock_guard<std::mutex> hold(lock);
   return failure;

@@ -40,12 +40,17 @@ public:
   /// What lies there, when it returns.
   Status fetch(void *to, Address at, size_t bytes);
   Status copy(Stream stream, void *to, const void *from, size_t bytes);
-  /// `at` starts `bytes` of one allocation of the rank's GPU, which begins at `base`.
-  Status isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base) const;
+  /// `at` starts `bytes` of one allocation of the rank's GPU, which has `size` from `base` on.
+  Status isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base,
+                     size_t &size) const;
   Status isOwnStream(Stream stream) const;
   Status synchronize(Stream stream) {
     return call(driver->synchronize(stream), "cuStreamSynchronize");
   }
+  device::Control *controlOnDevice() const { return mapped; }
+  /// A number by which a kernel's failure names this place.
+  uint32_t numberOf(const std::string &place);
+  std::string placeOf(uint32_t number);
   void guard(void **controlOnDevice, uint64_t *timeoutNs) const {
     *controlOnDevice = mapped;
     *timeoutNs = uint64_t(config.timeout_ms) * nsPerMs;
@@ -67,6 +72,10 @@ public:
   const Uuid &deviceUuid() const { return uuid; } ///< the same in every process
   int architecture() const { return capability; } ///< 90 for 9.0
   int64_t timeoutMs() const { return config.timeout_ms; }
+  /// Why the job that the ranks belong to has failed, or NULL.
+  const char *jobFailure() const {
+    return config.failure ? config.failure(config.context) : nullptr;
+  }
   /// The rank's GPU becomes the calling thread's.
   Status enter() const { return call(driver->setContext(context), "cuCtxSetCurrent"); }
   Status call(int result, const char *what) const;
@@ -87,10 +96,12 @@ private:
   struct Owned {
     Address memory;
     bool imported;
+    size_t mapped; ///< so many bytes, by this communicator
   };
   std::vector<Stream> streams;
   std::vector<Owned> memory;                              // to give back, the last first
   std::map<std::pair<int, std::string>, Address> imports; // of another process: rank, handle
+  bool importing = false;                                 ///< some, by whatever handle
 
   // The watchdog's part.
   struct Deadline {
@@ -104,6 +115,7 @@ private:
   std::vector<std::pair<Address, size_t>> planCounters; // of 64 bits
   Status failure;
   std::string refusal; ///< the last
+  std::vector<std::string> places;
   std::thread watchdog;
   std::atomic<bool> leaving{false};
   Stream releaseStream = nullptr;
@@ -114,7 +126,16 @@ private:
 
   Status reach(int other);
   struct Handle;
-  Status open(int rank, const Handle &own, const Handle &peer, void *&at);
+  static bool isNear(const Handle &a, const Handle &b);
+  static bool isFile(const Handle &handle);
+  void share(Address base, size_t size, Handle &mine, Fd &file);
+  int allowAccess(Address base, size_t bytes) const;
+  Status open(int rank, const Handle &own, const Handle &peer, const Fd &file, void *&at);
+  Status openFile(int rank, const Handle &peer, const Fd &file, Address &base);
+  Status openIpc(int rank, const Handle &peer, Address &base);
+  static std::string keyOf(const Handle &handle);
+  Status takeFiles(const Handle &mine, const std::vector<Handle> &all, const Fd &file,
+                   std::vector<Fd> &files);
   void checkJob();
   void guardLoop();
   void checkDeadlines();

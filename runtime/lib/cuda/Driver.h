@@ -38,6 +38,13 @@ struct IpcHandle { // CUipcMemHandle
 struct Uuid { // CUuuid
   char bytes[16];
 };
+using MemoryHandle = unsigned long long; // CUmemGenericAllocationHandle
+struct AccessDesc {                      // CUmemAccessDesc
+  struct {
+    int type, id;
+  } location;
+  int flags;
+};
 struct Copy2D { // CUDA_MEMCPY2D
   size_t fromX, fromY;
   int fromType;
@@ -69,10 +76,11 @@ struct LaunchConfig { // CUlaunchConfig
 // Results and flags.
 constexpr int success = 0, outOfMemory = 2, notReady = 600, alreadyEnabled = 704;
 constexpr int unifiedMemory = 4;
+constexpr int posixFile = 1, onDevice = 1, readAndWrite = 3; // of memory that is mapped
 constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1,
                    withTiming = 0, recordInGraph = 1;
 constexpr unsigned waitAtLeast = 0, writeDefault = 0;
-constexpr int deviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr int bufferId = 7, deviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_*
 constexpr int captureOfThread = 1, programmaticSerialization = 6;
 constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
               has64BitStreamOps = 122;
@@ -102,6 +110,15 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(ipcHandle, cuIpcGetMemHandle, (IpcHandle *, Address))                                          \
   F(ipcOpen, cuIpcOpenMemHandle_v2, (Address *, IpcHandle, unsigned))                              \
   F(ipcClose, cuIpcCloseMemHandle, (Address))                                                      \
+  F(retainHandle, cuMemRetainAllocationHandle, (MemoryHandle *, void *))                           \
+  F(releaseHandle, cuMemRelease, (MemoryHandle))                                                   \
+  F(exportHandle, cuMemExportToShareableHandle, (void *, MemoryHandle, int, unsigned long long))   \
+  F(importHandle, cuMemImportFromShareableHandle, (MemoryHandle *, void *, int))                   \
+  F(reserve, cuMemAddressReserve, (Address *, size_t, size_t, Address, unsigned long long))        \
+  F(freeReserved, cuMemAddressFree, (Address, size_t))                                             \
+  F(map, cuMemMap, (Address, size_t, size_t, MemoryHandle, unsigned long long))                    \
+  F(unmap, cuMemUnmap, (Address, size_t))                                                          \
+  F(setAccess, cuMemSetAccess, (Address, size_t, const AccessDesc *, size_t))                      \
   F(fill, cuMemsetD8Async, (Address, unsigned char, size_t, Stream))                               \
   F(copy, cuMemcpyAsync, (Address, Address, size_t, Stream))                                       \
   F(copy2D, cuMemcpy2DAsync_v2, (const Copy2D *, Stream))                                          \

@@ -150,6 +150,7 @@ Status Plan::makeStreams() {
 Status Plan::rehearse() {
   rehearsing = true;
   failure = Status();
+  counted = 0;
   int32_t status = program(reinterpret_cast<int64_t>(this));
   rehearsing = false;
   if (failure.ok() && status != 0)
@@ -183,7 +184,7 @@ Status Plan::loadKernels() {
     for (const Raised &r : raised[s])
       for (int32_t by : r.by)
         raises |= by == several || (by != nobody && writers[s] > 1);
-  if (raises || !reductions.empty()) {
+  if (raises || !reductions.empty() || !counts.empty()) {
     std::string image;
     if (Status s = compile(reductionSource(reductions), compileOptions, image); !s.ok())
       return s;
@@ -194,6 +195,8 @@ Status Plan::loadKernels() {
                        "cuModuleGetFunction of the runtime's kernels");
     };
     if (Status s = find(raiseKernel, "ncclxrt_raise"); !s.ok())
+      return s;
+    if (Status s = counts.empty() ? Status() : makeSizes(find); !s.ok())
       return s;
     for (std::pair<int, int> r : reductions)
       if (Status s = find(reduceKernels[r], reductionName(r)); !s.ok())
@@ -220,6 +223,14 @@ Status Plan::loadKernels() {
         return s;
   }
   return {};
+}
+
+Status Plan::makeSizes(const std::function<Status(Function &, const std::string &)> &find) {
+  if (Status s = find(sizeKernel, "ncclxrt_size"); !s.ok())
+    return s;
+  if (Status s = find(sizedCopyKernel, "ncclxrt_copy_sized"); !s.ok())
+    return s;
+  return comm.call(comm.cuda().allocate(&sizes, counts.size() * sizeof(int64_t)), "cuMemAlloc");
 }
 
 Status Plan::prepareGemms() {
@@ -259,8 +270,9 @@ Plan::~Plan() {
   for (Kernel &kernel : kernels)
     if (kernel.scratch)
       cuda.free(kernel.scratch);
-  if (workspace)
-    cuda.free(workspace);
+  for (Address at : {workspace, sizes})
+    if (at)
+      cuda.free(at);
   for (Module m : modules)
     if (m)
       cuda.unloadModule(m);
@@ -323,6 +335,7 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes)
     lane.used = false;
   failure = Status();
+  counted = 0;
   times = timelines[capturing].get();
   if (times)
     times->start(runNumber, capturing);

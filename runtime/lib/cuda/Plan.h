@@ -19,6 +19,8 @@
 #include "Timeline.h"
 #include "ncclxrt/device/serve.h"
 
+#include <functional>
+
 namespace ncclxrt::cuda {
 
 class Plan : public Runnable {
@@ -40,6 +42,13 @@ public:
   int64_t address(int64_t window);
   ncclxrtResult_t copy(int64_t op, int64_t lane, const Where &dst, const Where &src,
                        int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex);
+  /// Reads a size where the device has it, when the stream comes to it; size() is its number.
+  ncclxrtResult_t count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                        int64_t max);
+  int64_t size() const { return int64_t(counted) - 1; }
+  ncclxrtResult_t copySized(int64_t op, int64_t lane, const Where &dst, const Where &src,
+                            int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex,
+                            int64_t size, int64_t dstUnit, int64_t srcUnit);
   ncclxrtResult_t reduce(int64_t op, int64_t lane, int64_t kind, int64_t dtype, int64_t acc,
                          double scale, int64_t divisor, const Where &dst, const Where &a,
                          int64_t count, int64_t step, const Where &b);
@@ -58,6 +67,7 @@ private:
   Status shapeFrom(const ncclxrtCudaPlanDesc_t *desc);
   Status rehearse();
   Status loadKernels();
+  Status makeSizes(const std::function<Status(Function &, const std::string &)> &find);
   Status prepareGemms();
   Status makeStreams();
   Status makeTimelines();
@@ -91,7 +101,8 @@ private:
                         int64_t unit, device::Pieces &pieces);
   Status copyPieces(Lane &lane, const device::Pieces &to, const device::Pieces &from);
   ncclxrtResult_t raise(int64_t lane, int64_t slots, int64_t peer, int64_t index);
-  Status launchOwn(Lane &lane, Function function, unsigned blocks, void *argument);
+  Status launchOwn(Lane &lane, Function function, unsigned blocks, unsigned threads,
+                   void *argument);
   bool findRank(int64_t peer, int &rank) const;
 
   /// Counters of one array at one rank: who raises them, and how often this rank has.
@@ -138,8 +149,18 @@ private:
   std::vector<std::vector<Raised>> raised; ///< by array and rank
   Reductions reductions;
   std::map<std::pair<int, int>, Function> reduceKernels;
-  Function raiseKernel = nullptr;
+  Function raiseKernel = nullptr, sizeKernel = nullptr, sizedCopyKernel = nullptr;
   std::vector<Module> modules;
+
+  /// Sizes that a run reads, in its order: each has a word of the device, which the next run writes
+  /// anew when all of this one is done.
+  struct Counted {
+    int64_t most;
+    uint32_t place;
+  };
+  std::vector<Counted> counts;
+  size_t counted = 0; ///< in this run
+  Address sizes = 0;
 
   /// With a timeline: of ordinary runs and of captured ones; the one of this run, or none.
   std::unique_ptr<Clock> clock;

@@ -83,8 +83,9 @@ static Status check(cuda::Comm &comm, cuda::Runnable &plan, const ncclxrtCudaBuf
                     size_t count, void *const *memory) {
   return forEachForeign(plan, buffers, count, memory, [&](const Foreign &at) {
     cuda::Address base;
+    size_t size;
     return comm.isOwnMemory(reinterpret_cast<cuda::Address>(at.given), at.bytes,
-                            fmt::format("the memory given for buffer {}", at.index), base);
+                            fmt::format("the memory given for buffer {}", at.index), base, size);
   });
 }
 
@@ -160,6 +161,23 @@ int32_t ncclxrtCuda_copy(int32_t status, int64_t exec, int64_t op, int64_t lane,
                 : planOf(exec).copy(op, lane, {dw, dp, doff, dr, ds, drb},
                                     {sw, sp, soff, sr, ss, srb}, ns, np, ni);
 }
+
+int32_t ncclxrtCuda_copy_sized(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t dw,
+                               int64_t dp, int64_t doff, int64_t dr, int64_t ds, int64_t drb,
+                               int64_t sw, int64_t sp, int64_t soff, int64_t sr, int64_t ss,
+                               int64_t srb, int64_t ns, int64_t np, int64_t ni, int64_t size,
+                               int64_t du, int64_t su) {
+  return status ? status
+                : planOf(exec).copySized(op, lane, {dw, dp, doff, dr, ds, drb},
+                                         {sw, sp, soff, sr, ss, srb}, ns, np, ni, size, du, su);
+}
+
+int32_t ncclxrtCuda_count(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t window,
+                          int64_t offset, int64_t bytes, int64_t max) {
+  return status ? status : planOf(exec).count(op, lane, window, offset, bytes, max);
+}
+
+int64_t ncclxrtCuda_size(int64_t exec) { return planOf(exec).size(); }
 
 int32_t ncclxrtCuda_reduce(int32_t status, int64_t exec, int64_t op, int64_t lane, int64_t kind,
                            int64_t dtype, int64_t acc, int64_t scale, int64_t divisor, int64_t dw,

@@ -183,14 +183,14 @@ ncclxrtResult_t Plan::raise(int64_t lane, int64_t slots, int64_t peer, int64_t i
   if (writers[slots] == 1 && who.by[index] == stream)
     return check(
         comm.raise(lanes[stream].stream, slot, ++(capturing ? who.captured : who.count)[place]));
-  return check(launchOwn(lanes[stream], raiseKernel, 1, &slot));
+  return check(launchOwn(lanes[stream], raiseKernel, 1, 1, &slot));
 }
 
-Status Plan::launchOwn(Lane &lane, Function function, unsigned blocks, void *argument) {
+Status Plan::launchOwn(Lane &lane, Function function, unsigned blocks, unsigned threads,
+                       void *argument) {
   if (!function)
     return error(ncclxrtInvalidUsage, "the program does in this run what it did not rehearse");
   void *parameters[] = {argument};
-  unsigned threads = function == raiseKernel ? 1 : device::reduceThreads;
   return comm.call(comm.cuda().launch(function, blocks, 1, 1, threads, 1, 1, 0, lane.stream,
                                       parameters, nullptr),
                    "cuLaunchKernel");
@@ -243,7 +243,80 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   auto kernel = reduceKernels.find(key);
   return check(launchOwn(lanes[placeOf(lane)],
                          kernel == reduceKernels.end() ? nullptr : kernel->second,
-                         unsigned(std::min(blocks, most)), &job));
+                         unsigned(std::min(blocks, most)), device::reduceThreads, &job));
+}
+
+//===--- sizes known at run time -------------------------------------------------------------===//
+
+ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t offset, int64_t bytes,
+                            int64_t max) {
+  device::Pieces at;
+  if (auto code = start(op, lane))
+    return code;
+  if ((bytes != sizeof(int32_t) && bytes != sizeof(int64_t)) || max < 0)
+    return fail(
+        ncclxrtInvalidArgument,
+        fmt::format("a size of {} bytes, at most {}; expected 4 or 8, and at least 0", bytes, max));
+  if (auto code = place("the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, at))
+    return code;
+  size_t number = counted++;
+  if (rehearsing) {
+    counts.push_back(
+        {max, comm.numberOf(fmt::format("plan '{}', {}: the size at byte {} of window '{}'",
+                                        shape.name, shape.ops[size_t(op)].name, offset,
+                                        shape.windows[size_t(window)].name))});
+    return ncclxrtSuccess;
+  }
+  if (number >= counts.size())
+    return fail(ncclxrtInvalidUsage, "the program reads more sizes than it rehearsed");
+  device::SizeJob job{at.at,
+                      bytes,
+                      max,
+                      reinterpret_cast<int64_t *>(sizes) + number,
+                      comm.controlOnDevice(),
+                      counts[number].place};
+  return check(launchOwn(lanes[placeOf(lane)], sizeKernel, 1, 1, &job));
+}
+
+ncclxrtResult_t Plan::copySized(int64_t op, int64_t lane, const Where &dst, const Where &src,
+                                int64_t notifySlots, int64_t notifyPeer, int64_t notifyIndex,
+                                int64_t size, int64_t dstUnit, int64_t srcUnit) {
+  if (auto code = start(op, lane))
+    return code;
+  if (size < 0 || size >= int64_t(counted))
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("there is no size {}, {} have been read", size, counted));
+  device::SizedCopy job{};
+  if (auto code = place("destination", dst, true, 0, 1, job.to))
+    return code;
+  if (auto code = place("source", src, false, 0, 1, job.from))
+    return code;
+  int64_t most = counts[size_t(size)].most, bytes = 0, other = 0;
+  auto fits = [&](const Where &where, int64_t unit, int64_t &all) {
+    return unit >= 0 && !__builtin_mul_overflow(most, unit, &all) && all <= where.rowBytes &&
+           !__builtin_mul_overflow(all, where.rows, &all);
+  };
+  if (!fits(dst, dstUnit, bytes) || !fits(src, srcUnit, other) || bytes != other)
+    return fail(ncclxrtInvalidArgument,
+                fmt::format("{} units of {} and {} bytes do not fit into {} and {} rows of {} and "
+                            "{} bytes alike",
+                            most, dstUnit, srcUnit, dst.rows, src.rows, dst.rowBytes,
+                            src.rowBytes));
+  // Rows as they are: a size is one of each.
+  job.to = {job.to.at, dst.rows, dst.stride, dst.rowBytes};
+  job.from = {job.from.at, src.rows, src.stride, src.rowBytes};
+  job.toUnit = dstUnit, job.fromUnit = srcUnit;
+  job.size = reinterpret_cast<const int64_t *>(sizes) + size;
+  job.clears = dst.peer < 0;
+  if (!rehearsing && dst.rows && dst.rowBytes) {
+    // Up to 64 blocks, of which 48 take from a peer what its link brings and 16 clear.
+    constexpr int64_t ofBlock = 32 << 10;
+    int64_t blocks = std::clamp<int64_t>(dst.rows * dst.rowBytes / ofBlock, 1, 64);
+    if (auto code = check(launchOwn(lanes[placeOf(lane)], sizedCopyKernel, unsigned(blocks),
+                                    device::sizedThreads, &job)))
+      return code;
+  }
+  return notifySlots < 0 ? ncclxrtSuccess : raise(lane, notifySlots, notifyPeer, notifyIndex);
 }
 
 ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {

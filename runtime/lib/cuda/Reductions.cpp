@@ -51,7 +51,13 @@ std::string cuda::reductionSource(const Reductions &reductions) {
   std::string source = "#include \"ncclxrt/device/serve.cuh\"\n"
                        "using namespace ncclxrt::device;\n"
                        "extern \"C\" __global__ void ncclxrt_raise(uint64_t *slot) {\n"
-                       "  addRelease<Scope::System>(slot, uint64_t(1));\n}\n";
+                       "  addRelease<Scope::System>(slot, uint64_t(1));\n}\n"
+                       "extern \"C\" __global__ void ncclxrt_size(const __grid_constant__ SizeJob "
+                       "job) {\n  serveSize(job);\n}\n";
+  source +=
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) ncclxrt_copy_sized(const "
+                  "__grid_constant__ SizedCopy job) {{\n  serveSizedCopy(job);\n}}\n",
+                  device::sizedThreads);
   for (std::pair<int, int> r : reductions)
     source += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
                           "__grid_constant__ ReduceJob job) {{\n"

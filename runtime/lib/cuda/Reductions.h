@@ -20,7 +20,8 @@ Status findReduction(const ncclxrtCudaReduction_t &wanted, std::pair<int, int> &
 /// "ncclxrt_reduce_sum_f32".
 std::string reductionName(std::pair<int, int> reduction);
 
-/// CUDA C++ of those kernels, and of the one that raises a counter of several writers.
+/// CUDA C++ of those kernels, of the one that raises a counter of several writers, and of those
+/// that read a size and copy as much.
 std::string reductionSource(const Reductions &reductions);
 
 } // namespace ncclxrt::cuda

@@ -14,7 +14,7 @@ pack() {
   build=$(cd "$1" && pwd) source=$(cd "$here/../../.." && pwd)
   mkdir -p "$2" && out=$(cd "$2" && pwd)
   work=$(mktemp -d); trap "rm -rf '$work'" EXIT
-  python3 "$here/overlap.py" "$work" ${3:-}
+  python3 "${GRAPHS:-$here/overlap.py}" "$work" ${3:-} # beside.sh brings others
   for graph in "$work"/*.mlir; do
     name=$(basename "$graph" .mlir); name=${name/./_}
     "$build/bin/ncclx-compile" "$graph" --backend=cuda --arch="${ARCHS:-90}" --name="$name" -o "$work" \

@@ -24,6 +24,9 @@ template <> struct Plain<const CUDA_MEMCPY2D *> {
 template <> struct Plain<const CUlaunchConfig *> {
   using type = const ncclxrt::cuda::LaunchConfig *;
 };
+template <> struct Plain<const CUmemAccessDesc *> {
+  using type = const ncclxrt::cuda::AccessDesc *;
+};
 template <> struct Plain<CUipcMemHandle> {
   using type = ncclxrt::cuda::IpcHandle;
 };
@@ -59,6 +62,13 @@ static_assert(unifiedMemory == CU_MEMORYTYPE_UNIFIED && nonBlocking == CU_STREAM
 static_assert(capabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               capabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
               has64BitStreamOps == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+static_assert(bufferId == CU_POINTER_ATTRIBUTE_BUFFER_ID &&
+              deviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(sizeof(AccessDesc) == sizeof(CUmemAccessDesc) &&
+              offsetof(AccessDesc, flags) == offsetof(CUmemAccessDesc, flags) &&
+              posixFile == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+              onDevice == CU_MEM_LOCATION_TYPE_DEVICE &&
+              readAndWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
               sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(offsetof(LaunchAttribute, allowed) == offsetof(CUlaunchAttribute, value));

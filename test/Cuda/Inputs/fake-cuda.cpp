@@ -8,7 +8,9 @@
 //   FAKE_CUDA_SM=N        of compute capability N (default 90; a multiple of 10)
 //   FAKE_CUDA_FAIL=NAME   every call of this function fails; with NAME:N its N-th alone
 //   FAKE_CUDA_KILL=GPU:NAME:N  the N-th call of this function for this GPU kills the process
-//   FAKE_CUDA_IPC=1       memory can be shared with other processes (else cuIpcGetMemHandle fails)
+//   FAKE_CUDA_IPC=1       memory can be shared with other processes (else cuIpcGetMemHandle fails);
+//                         what cuMemCreate made always can, where it was asked for
+//   FAKE_CUDA_OPEN=N      at most so much memory of other processes is open at a time
 //   FAKE_CUDA_EDGE=1      memory ends where none can be read or written
 //   FAKE_CUDA_QUEUES=1    a GPU's streams share CUDA_DEVICE_MAX_CONNECTIONS queues (default 8), in
 //                         which what one waits for holds up the others
@@ -87,10 +89,36 @@ struct Allocation {
   size_t bytes;
   int device;
   int file = -1; ///< of memory that other processes can map, which goes when no process has it
-  void *edge = nullptr; ///< of memory that ends at one: what has been mapped
+  void *edge = nullptr;  ///< of memory that ends at one: what has been mapped
+  MemoryHandle made = 0; ///< of what a caller has made and mapped, as the next
+  unsigned allowed = 0;  ///< the devices that reach it, a bit for each
 };
-size_t wholePages(size_t bytes) { return (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096; }
+/// Memory that has been made and not mapped; a file, so that other processes can map it.
+struct Made {
+  int file;
+  size_t bytes;
+  int device;
+  bool shareable;
+  int users; ///< handles and mappings
+};
+std::map<MemoryHandle, Made> made;
 std::map<Address, size_t> opened; ///< of other processes
+/// Whether one more can be opened; under `everything`.
+bool mayOpen() {
+  const char *most = std::getenv("FAKE_CUDA_OPEN");
+  size_t open = opened.size();
+  for (const auto &[handle, memory] : made)
+    open += memory.device < 0;
+  return !most || open < size_t(std::atoi(most));
+}
+void drop(MemoryHandle handle) {
+  auto it = made.find(handle);
+  if (--it->second.users)
+    return;
+  close(it->second.file);
+  made.erase(it);
+}
+size_t wholePages(size_t bytes) { return (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096; }
 /// What the 64 bytes of a handle hold.
 struct Shared {
   int64_t process, file;
@@ -222,6 +250,14 @@ struct CUmod_st {
 
 static thread_local Context current = nullptr;
 
+/// What is mapped is reached by those devices alone that it has been said for.
+static bool reaches(Stream stream, Address at) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocationOf(at);
+  return it == allocations.end() || !it->second.made ||
+         (it->second.allowed >> stream->context->device & 1);
+}
+
 namespace {
 void dies(const char *name) {
   static std::atomic<int> calls{0};
@@ -251,6 +287,36 @@ void doReduce(const std::string &name, const device::ReduceJob &job) {
   Placed b = placed(job.b);
   reduceRanges(reduction, placed(job.to), placed(job.a), job.count, job.step,
                job.b.at ? Further(&b, 1) : Further());
+}
+
+/// A byte of pieces.
+char *byteOf(const device::Pieces &pieces, int64_t byte) {
+  return pieces.at + byte / pieces.rowBytes * pieces.stride + byte % pieces.rowBytes;
+}
+void doSize(const device::SizeJob &job) {
+  int64_t size = 0;
+  std::memcpy(&size, job.at, size_t(job.bytes));
+  if (job.bytes == 4)
+    size = int32_t(size);
+  bool good = size >= 0 && size <= job.most;
+  *job.to = good ? size : 0;
+  if (good)
+    return;
+  if (uint32_t none = 0; __atomic_compare_exchange_n(&job.control->failed, &none, 1, false,
+                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    job.control->failure = {uint64_t(job.most),    uint64_t(size), uint32_t(job.place), 0, 0,
+                            device::sizeOutOfRange};
+    __atomic_store_n(&job.control->failed, 2, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&job.control->abort, 1, __ATOMIC_RELEASE);
+}
+void doSizedCopy(const device::SizedCopy &job) {
+  device::Pieces to = job.to, from = job.from;
+  to.rowBytes = *job.size * job.toUnit, from.rowBytes = *job.size * job.fromUnit;
+  for (int64_t i = 0; i < to.rows * to.rowBytes; ++i)
+    *byteOf(to, i) = *byteOf(from, i);
+  for (int64_t row = 0; job.clears && row < to.rows; ++row)
+    std::memset(to.at + row * to.stride + to.rowBytes, 0, size_t(job.to.rowBytes - to.rowBytes));
 }
 
 /// No two devices have one clock.
@@ -446,6 +512,10 @@ int cuMemGetAddressRange_v2(Address *base, size_t *size, Address at) {
 int cuPointerGetAttribute(void *value, int attribute, Address at) {
   std::lock_guard<std::mutex> hold(everything);
   auto it = allocationOf(at);
+  if (it != allocations.end() && attribute == bufferId) {
+    *static_cast<uint64_t *>(value) = it->second.made;
+    return success;
+  }
   if (attribute != deviceOrdinal || it == allocations.end())
     return invalidValue;
   *static_cast<int *>(value) = it->second.device;
@@ -456,6 +526,8 @@ int cuIpcGetMemHandle(IpcHandle *handle, Address at) {
   std::lock_guard<std::mutex> hold(everything);
   auto it = allocations.find(at);
   if (it == allocations.end())
+    return invalidValue;
+  if (it->second.made)
     return invalidValue;
   if (it->second.file < 0)
     return notSupported;
@@ -470,6 +542,11 @@ int cuIpcOpenMemHandle_v2(Address *at, IpcHandle handle, unsigned) {
   std::memcpy(&shared, handle.reserved, sizeof shared);
   if (shared.process == getpid())
     return invalidValue;
+  {
+    std::lock_guard<std::mutex> hold(everything);
+    if (!mayOpen())
+      return outOfMemory;
+  }
   int file =
       open(fmt::format("/proc/{}/fd/{}", shared.process, shared.file).c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0)
@@ -494,6 +571,118 @@ int cuIpcCloseMemHandle(Address at) {
   return success;
 }
 
+// CUmemAllocationProp, of which one kind is used here.
+struct FakeProp {
+  int type, handleTypes;
+  struct {
+    int type, id;
+  } location;
+};
+int cuMemCreate(MemoryHandle *handle, size_t bytes, const FakeProp *prop, unsigned long long) {
+  FAKE_CUDA_FAILS;
+  if (bytes == 0 || bytes % 4096)
+    return invalidValue;
+  int file = memfd_create("fake-cuda", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, off_t(bytes)) < 0)
+    return outOfMemory;
+  static MemoryHandle last = 0;
+  std::lock_guard<std::mutex> hold(everything);
+  made[ *handle = ++last] = {file, bytes, prop->location.id, (prop->handleTypes & posixFile) != 0,
+                             1};
+  return success;
+}
+int cuMemRetainAllocationHandle(MemoryHandle *handle, void *at) {
+  FAKE_CUDA_FAILS;
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocationOf(reinterpret_cast<Address>(at));
+  if (it == allocations.end() || !it->second.made)
+    return invalidValue;
+  ++made[*handle = it->second.made].users;
+  return success;
+}
+int cuMemRelease(MemoryHandle handle) {
+  std::lock_guard<std::mutex> hold(everything);
+  if (!made.count(handle))
+    return invalidValue;
+  drop(handle);
+  return success;
+}
+int cuMemExportToShareableHandle(void *to, MemoryHandle handle, int type, unsigned long long) {
+  FAKE_CUDA_FAILS;
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = made.find(handle);
+  if (it == made.end() || type != posixFile || !it->second.shareable)
+    return invalidValue;
+  *static_cast<int *>(to) = fcntl(it->second.file, F_DUPFD_CLOEXEC, 0);
+  return success;
+}
+int cuMemImportFromShareableHandle(MemoryHandle *handle, void *from, int type) {
+  FAKE_CUDA_FAILS;
+  int file = fcntl(int(reinterpret_cast<intptr_t>(from)), F_DUPFD_CLOEXEC, 0);
+  off_t bytes = lseek(file, 0, SEEK_END);
+  if (type != posixFile || bytes < 1)
+    return invalidValue;
+  static MemoryHandle last = 1 << 20;
+  std::lock_guard<std::mutex> hold(everything);
+  if (!mayOpen()) {
+    close(file);
+    return outOfMemory;
+  }
+  made[ *handle = ++last] = {file, size_t(bytes), -1, true, 1};
+  return success;
+}
+int cuMemAddressReserve(Address *at, size_t bytes, size_t, Address, unsigned long long) {
+  FAKE_CUDA_FAILS;
+  void *memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *at = reinterpret_cast<Address>(memory);
+  return memory == MAP_FAILED ? outOfMemory : success;
+}
+int cuMemAddressFree(Address at, size_t bytes) {
+  return munmap(reinterpret_cast<void *>(at), bytes) ? invalidValue : success;
+}
+int cuMemMap(Address at, size_t bytes, size_t offset, MemoryHandle handle, unsigned long long) {
+  FAKE_CUDA_FAILS;
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = made.find(handle);
+  if (it == made.end() || offset || bytes > it->second.bytes)
+    return invalidValue;
+  // The host's own loads and stores are not what is tested.
+  if (mmap(reinterpret_cast<void *>(at), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+           it->second.file, 0) == MAP_FAILED)
+    return outOfMemory;
+  ++it->second.users;
+  Allocation &mapped = allocations[at] = {bytes, it->second.device};
+  mapped.made = handle;
+  return success;
+}
+int cuMemUnmap(Address at, size_t bytes) {
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocations.find(at);
+  if (it == allocations.end() || !it->second.made || it->second.bytes != bytes)
+    return invalidValue;
+  drop(it->second.made);
+  allocations.erase(it);
+  mmap(reinterpret_cast<void *>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+       0);
+  return success;
+}
+int cuMemSetAccess(Address at, size_t bytes, const AccessDesc *access, size_t count) {
+  FAKE_CUDA_FAILS;
+  std::lock_guard<std::mutex> hold(everything);
+  auto it = allocations.find(at);
+  if (it == allocations.end() || !it->second.made || it->second.bytes != bytes)
+    return invalidValue;
+  for (size_t i = 0; i < count; ++i)
+    if (access[i].location.type == onDevice && access[i].flags == readAndWrite)
+      it->second.allowed |= 1u << access[i].location.id;
+  return success;
+}
+// No multicast is left.
+int cuMulticastCreate(MemoryHandle *, const void *) {
+  log("cuMulticastCreate");
+  return outOfMemory;
+}
+
 int cuMemsetD8Async(Address at, unsigned char value, size_t bytes, Stream stream) {
   stream->add([=] {
     std::memset(reinterpret_cast<void *>(at), value, bytes);
@@ -504,6 +693,8 @@ int cuMemsetD8Async(Address at, unsigned char value, size_t bytes, Stream stream
 int cuMemcpyAsync(Address to, Address from, size_t bytes, Stream stream) {
   FAKE_CUDA_FAILS;
   log("cuMemcpyAsync {}", bytes);
+  if (!reaches(stream, to) || !reaches(stream, from))
+    return invalidValue;
   stream->add([=] {
     // Words at a time: the watchdog writes counters that others load.
     if (to % 8 == 0 && from % 8 == 0 && bytes == 8)
@@ -747,6 +938,20 @@ int cuLaunchKernel(Function function, unsigned blocks, unsigned, unsigned, unsig
     auto *slot = *static_cast<uint64_t **>(parameters[0]);
     stream->add([=] {
       __atomic_fetch_add(slot, 1, __ATOMIC_RELEASE);
+      return true;
+    });
+    return success;
+  }
+  if (name == "ncclxrt_size") {
+    stream->add([job = *static_cast<device::SizeJob *>(parameters[0])] {
+      doSize(job);
+      return true;
+    });
+    return success;
+  }
+  if (name == "ncclxrt_copy_sized") {
+    stream->add([job = *static_cast<device::SizedCopy *>(parameters[0])] {
+      doSizedCopy(job);
       return true;
     });
     return success;

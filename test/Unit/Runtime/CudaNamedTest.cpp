@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaRanks.h"
+#include "MappedMemory.h"
 
 #include <chrono>
 
@@ -115,6 +116,23 @@ TEST(CudaNamed, MemoryAtAnyOffset) {
     });
 }
 
+// Memory that the caller has made and mapped is reached by the other GPUs of the process, too.
+TEST(CudaNamed, MappedMemoryIsReachedByThreads) {
+  play([&](Rank &me) {
+    uint64_t made = makeMapped(me.rank % 2, 8192);
+    me.expect(made != 0, "memory");
+    void *memory[] = {reinterpret_cast<void *>(made + 64), reinterpret_cast<void *>(made + 4096)};
+    me.expect(me.prepare(gather<false>, memory) == ncclxrtSuccess, "prepare");
+    ncclxrtCudaPlan_t plan = me.plan;
+    me.eager(plan, 1);
+    me.eager(plan, 2);
+    me.destroy(plan);
+    me.meet(); // nobody reaches it any more
+    me.expect(driver().unmap(made, 8192) == 0 && driver().freeReserved(made, 8192) == 0,
+              "the memory is the caller's");
+  });
+}
+
 // Two communicators have the caller's memory; one goes, and the other goes on.
 TEST(CudaNamed, TwoCommunicatorsShareMemory) {
   play([](Rank &me) {
@@ -210,6 +228,33 @@ TEST(CudaNamed, WindowsComeAndGo) {
       for (Address at : own)
         ASSERT_FALSE(isKnown(at)) << "round " << round;
   }
+}
+
+// The caller's memory is registered ten thousand times, and so is memory that comes and goes: what
+// is known afterwards is what is still there.
+TEST(CudaNamed, RegisteredTenThousandTimes) {
+  play([](Rank &me) {
+    Address kept = 0;
+    me.expect(driver().allocate(&kept, 4096) == 0, "memory");
+    for (int i = 0; i < 10'000; ++i) {
+      Address own = kept + Address(i % 64) * 16;
+      void *peers[ranks];
+      if (i % 10 == 0)
+        me.expect(driver().allocate(&own, 512) == 0, "memory");
+      me.expect(ncclxrtCudaWindow(me.comm, reinterpret_cast<void *>(own), 512, peers) ==
+                    ncclxrtSuccess,
+                "window " + std::to_string(i));
+      me.expect(reinterpret_cast<Address>(peers[me.rank]) == own, "registered elsewhere");
+      if (i % 10 == 0) {
+        me.meet(); // nobody reaches it any more
+        me.expect(driver().free(own) == 0, "it is the caller's");
+      }
+    }
+    me.another(); // and the communicator still works
+    me.eager(me.plan, 1);
+    me.destroy(me.plan);
+    me.expect(driver().free(kept) == 0, "it is the caller's");
+  });
 }
 
 // Its peer does not come: the sentence names the rank that waited, and the deadline is kept.

@@ -3,6 +3,7 @@
 // On a fake driver whose memory processes can open: what each rank's streams do is done for real.
 //
 //===----------------------------------------------------------------------===//
+#include "MappedMemory.h"
 #include "ncclxrt/cuda.h"
 #include "ncclxrt/launch.h"
 
@@ -170,6 +171,91 @@ TEST(CudaProcesses, TheCallersMemoryIsReachedWhereItLies) {
     return rank.leave();
   });
   EXPECT_EQ(said, std::vector<std::string>(3));
+}
+
+// Memory that is made and mapped has no handle of the driver's for processes: it is a file to them,
+// and each maps it anew. Some ranks bring such memory, others such of the driver's allocator.
+TEST(CudaProcesses, MappedMemoryIsPassedAsAFile) {
+  constexpr int nranks = 5;
+  std::vector<std::string> said = play(nranks, [](Rank &rank) {
+    if (!rank.init())
+      return rank.leave();
+    for (int32_t round = 0; round < 3; ++round) {
+      uint64_t at = makeMapped(rank.rank % 2, 3 * 4096);
+      if (!at)
+        return std::string("there is no such memory");
+      char *own = reinterpret_cast<char *>(at) + 64 * (rank.rank + 1);
+      void *memory[] = {rank.rank == 3 ? nullptr : own, rank.rank == 1 ? nullptr : own + 4096};
+      if (!rank.good(rank.prepare(1, memory)))
+        return rank.leave();
+      for (int32_t number = 0; number < 3 && rank.run(10 * round + number); ++number)
+        ;
+      (void)ncclxrtCudaPlanDestroy(rank.plan);
+      rank.plan = nullptr;
+    }
+    return rank.leave();
+  });
+  EXPECT_EQ(said, std::vector<std::string>(nranks));
+}
+
+// What was not made to be shared is an error of all, and so is a file that one rank cannot map.
+TEST(CudaProcesses, MappedMemoryThatCannotBeOpened) {
+  auto attempt = [](int handleTypes, const char *failing) {
+    return play(3, [=](Rank &rank) {
+      if (!rank.init())
+        return rank.leave();
+      uint64_t at = makeMapped(rank.rank % 2, 8192, rank.rank == 2 ? handleTypes : 1);
+      if (rank.rank == 1)
+        setenv("FAKE_CUDA_FAIL", failing, 1);
+      void *memory[] = {reinterpret_cast<void *>(at), reinterpret_cast<void *>(at + 4096)};
+      rank.good(rank.prepare(1, memory));
+      return rank.leave();
+    });
+  };
+  std::vector<std::string> said = attempt(0, "");
+  for (int r : {0, 1})
+    EXPECT_TRUE(has(said[r], "the memory of rank 2 cannot be shared with other processes: "
+                             "cuMemExportToShareableHandle failed there"))
+        << said[r];
+  EXPECT_TRUE(has(said[2], "cannot reach the memory of another")) << said[2];
+  for (const char *call :
+       {"cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"}) {
+    said = attempt(1, call);
+    EXPECT_TRUE(has(said[1], "the memory of rank 0 cannot be opened: " + std::string(call) +
+                                 " failed: made to fail"))
+        << said[1];
+    for (int r : {0, 2})
+      EXPECT_TRUE(has(said[r], "rank 1 cannot reach the memory of another")) << said[r];
+  }
+}
+
+// Registered ten thousand times, memory of others is opened once, whichever its kind: nothing runs
+// out. Memory that comes and goes is opened anew each time.
+TEST(CudaProcesses, RegisteredTenThousandTimes) {
+  std::vector<std::string> said = play(2, [](Rank &rank) {
+    setenv("FAKE_CUDA_OPEN", "2", 1); // so much of the other rank
+    if (!rank.init())
+      return rank.leave();
+    void *peers[2], *memory[2];
+    if (!rank.good(ncclxrtCudaWindow(rank.comm, nullptr, 8192, peers)))
+      return rank.leave();
+    memory[0] = peers[rank.rank];
+    memory[1] = reinterpret_cast<void *>(makeMapped(rank.rank, 8192));
+    for (int i = 0; i < 10'000; ++i) {
+      char *own = static_cast<char *>(memory[i % 2]) + i % 64 * 64;
+      if (!rank.good(ncclxrtCudaWindow(rank.comm, own, 4096, peers)))
+        break;
+      if (peers[rank.rank] != own || !peers[1 - rank.rank])
+        rank.said = "registered elsewhere";
+    }
+    // A third one is one too many.
+    uint64_t more = makeMapped(rank.rank, 8192);
+    if (rank.said.empty() && ncclxrtCudaWindow(rank.comm, reinterpret_cast<void *>(more), 8192,
+                                               peers) != ncclxrtOutOfMemory)
+      rank.said = "the limit is none";
+    return rank.leave();
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2));
 }
 
 TEST(CudaProcesses, AnotherPlanIsRefusedByAll) {

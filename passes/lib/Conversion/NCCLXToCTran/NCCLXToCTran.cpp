@@ -1,8 +1,10 @@
 //===- NCCLXToCTran.cpp - From a bufferized graph to a program --------------------------===//
 #include "Algorithms.h"
 #include "Kernels.h"
+#include "TakeSized.h"
 #include "Windows.h"
 
+#include "ncclx/Conversion/DeviceSizes.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/AssumeUniform.h"
@@ -595,6 +597,9 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
                                     : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1,
                                                           std::max<int64_t>(1, mostBlocks));
     s->flight = ctran::emitInBlocks(builder, s->spec);
+  } else if (s->spec.flow.sized && s->spec.groups.empty() && !oneKernel && loadStore &&
+             function->getParentOfType<ModuleOp>()->hasAttr(ctran::deviceSizesAttrName)) {
+    s->flight = ctran::takeSized(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
   }

@@ -6,20 +6,23 @@
 
 namespace ncclxrt::device {
 
-/// Where a wait gave up, for the one line that the host prints.
+/// What a kernel has failed for.
+enum FailureKind : uint32_t { waitGaveUp = 0, sizeOutOfRange = 1 };
+
+/// Where a kernel failed, for the one line that the host prints.
 struct Failure {
-  uint64_t expected, found;
-  uint32_t step; ///< number of the op in its program
+  uint64_t expected, found; ///< of a size the greatest, and what it is
+  uint32_t step; ///< number of the op in its program; of a size the communicator's of its place
   uint32_t peer; ///< whose signal or packet did not come
   uint32_t block;
-  uint32_t reserved;
+  uint32_t kind; ///< FailureKind
 };
 
 /// One a rank, in host memory that its device maps. Kernels and host write it; a wait reads `abort`
 /// now and then, so that it ends soon after the word is set.
 struct Control {
   uint32_t abort;  ///< not 0: leave every wait
-  uint32_t failed; ///< 1: claimed by the wait that fills `failure`; 2: filled
+  uint32_t failed; ///< 1: claimed by who fills `failure`; 2: filled
   Failure failure;
 };
 

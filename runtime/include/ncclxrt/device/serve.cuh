@@ -1,13 +1,15 @@
-//===- serve.cuh - Reductions of schedules that streams run -------*- C++ -*-===//
+//===- serve.cuh - Kernels of schedules that streams run ----------*- C++ -*-===//
 //
 // A schedule whose transfers are copies of streams adds with these: a kernel for each type and
-// operation, any number of contributions, pieces of any shape. It waits for nothing.
+// operation, any number of contributions, pieces of any shape. And it copies with these where only
+// the device knows how much. They wait for nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLXRT_DEVICE_SERVE_CUH
 #define NCCLXRT_DEVICE_SERVE_CUH
 
 #include "ncclxrt/device/serve.h"
+#include "ncclxrt/device/signal.cuh"
 #include "ncclxrt/device/transfer.cuh"
 
 namespace ncclxrt::device {
@@ -56,6 +58,86 @@ template <class T, ReduceOp Op> __device__ __forceinline__ void serveReduce(cons
     r.word = sum.end(args);
     *reinterpret_cast<T *>(detail::byteOf(job.to, byte)) = r.element;
   }
+}
+
+//===--- sizes known at run time ------------------------------------------------------------===//
+
+__device__ __forceinline__ void serveSize(const SizeJob &job) {
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < job.bytes; ++i)
+    bits |= uint64_t(uint8_t(job.at[i])) << (8 * i);
+  int64_t size = job.bytes == 4 ? int64_t(int32_t(uint32_t(bits))) : int64_t(bits);
+  bool good = size >= 0 && size <= job.most;
+  if (!good)
+    giveUp(job.control,
+           {uint64_t(job.most), uint64_t(size), uint32_t(job.place), 0, 0, sizeOutOfRange});
+  *job.to = good ? size : 0;
+}
+
+namespace detail {
+/// Whether pieces can be moved in units of so many bytes.
+__device__ __forceinline__ bool inUnits(const Pieces &pieces, int64_t unit) {
+  uint64_t bits = reinterpret_cast<uint64_t>(pieces.at) | uint64_t(pieces.rowBytes) |
+                  (pieces.rows == 1 ? 0 : uint64_t(pieces.stride));
+  return (bits & uint64_t(unit - 1)) == 0;
+}
+
+template <class Word>
+__device__ __forceinline__ void moveRows(Workers w, const Pieces &to, const Pieces &from) {
+  constexpr int64_t size = sizeof(Word);
+  for (int64_t i = w.index; i < to.rows * to.rowBytes / size; i += w.count)
+    *reinterpret_cast<Word *>(byteOf(to, i * size)) =
+        *reinterpret_cast<const Word *>(byteOf(from, i * size));
+}
+template <class Word> __device__ __forceinline__ void clearRows(Workers w, const Pieces &to) {
+  constexpr int64_t size = sizeof(Word);
+  for (int64_t i = w.index; i < to.rows * to.rowBytes / size; i += w.count)
+    *reinterpret_cast<Word *>(byteOf(to, i * size)) = Word{};
+}
+
+__device__ __forceinline__ void clearPieces(Workers w, const Pieces &to) {
+  if (to.rows == 1) {
+    Split split = splitAt(reinterpret_cast<uint64_t>(to.at), to.rowBytes, 16);
+    int64_t behind = split.head + split.body;
+    clearRows<uint8_t>(w, {to.at, 1, split.head, split.head});
+    clearRows<uint4>(w, {to.at + split.head, 1, split.body, split.body});
+    clearRows<uint8_t>(w, {to.at + behind, 1, to.rowBytes - behind, to.rowBytes - behind});
+  } else if (inUnits(to, 16)) {
+    clearRows<uint4>(w, to);
+  } else {
+    clearRows<uint8_t>(w, to);
+  }
+}
+} // namespace detail
+
+/// What comes from a peer is long under way: where there are blocks enough, some of them clear
+/// meanwhile.
+__device__ __forceinline__ void serveSizedCopy(const SizedCopy &job) {
+  int64_t size = *job.size;
+  Pieces to = job.to, from = job.from, rest = job.to;
+  to.rowBytes = size * job.toUnit;
+  from.rowBytes = size * job.fromUnit;
+  rest.at += to.rowBytes;
+  rest.rowBytes -= to.rowBytes;
+  int64_t clearing = job.clears && gridDim.x >= 4 ? gridDim.x / 4 : 0;
+  int64_t copying = gridDim.x - clearing;
+  if (blockIdx.x < copying) {
+    Workers w = workersOfGrid(blockIdx.x, copying, threadIdx.x, blockDim.x);
+    if (to.rows == 1 && from.rows == 1)
+      copyBytes(
+          w, 1, [&](int) { return to.at; }, from.at, to.rowBytes);
+    else if (detail::inUnits(to, 16) && detail::inUnits(from, 16))
+      detail::moveRows<uint4>(w, to, from);
+    else if (detail::inUnits(to, 4) && detail::inUnits(from, 4))
+      detail::moveRows<uint32_t>(w, to, from);
+    else
+      detail::moveRows<uint8_t>(w, to, from);
+  }
+  if (job.clears && blockIdx.x >= (clearing ? copying : 0))
+    detail::clearPieces(clearing
+                            ? workersOfGrid(blockIdx.x - copying, clearing, threadIdx.x, blockDim.x)
+                            : gridWorkers(),
+                        rest);
 }
 
 } // namespace ncclxrt::device

@@ -2,7 +2,7 @@
 #ifndef NCCLXRT_DEVICE_SERVE_H
 #define NCCLXRT_DEVICE_SERVE_H
 
-#include <cstdint>
+#include "ncclxrt/device/control.h"
 
 namespace ncclxrt::device {
 
@@ -22,6 +22,27 @@ struct ReduceJob {
 };
 
 constexpr int reduceThreads = 256;
+
+/// A size known at run time (dialect/SPEC.md, S25), read where it lies for what comes after.
+struct SizeJob {
+  const char *at; ///< at any byte
+  int64_t bytes;  ///< 4 or 8
+  int64_t most;
+  int64_t *to; ///< 0 for one that is none
+  Control *control;
+  uint64_t place; ///< the communicator's number of it, for the error
+};
+
+/// A copy of the first `size` units of each row; with `clears` the rest of the rows of `to` becomes
+/// zeros.
+struct SizedCopy {
+  Pieces to, from; ///< of the whole box
+  int64_t toUnit, fromUnit;
+  const int64_t *size;
+  int64_t clears;
+};
+
+constexpr int sizedThreads = 512;
 
 } // namespace ncclxrt::device
 

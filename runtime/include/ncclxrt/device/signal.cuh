@@ -7,6 +7,16 @@
 
 namespace ncclxrt::device {
 
+/// The first failure of a rank is told; its waits end, in kernels and in streams.
+__device__ __forceinline__ void giveUp(Control *control, const Failure &failure) {
+  if (atomicCAS_system(&control->failed, 0, 1) == 0) {
+    control->failure = failure;
+    __threadfence_system();
+    atomicExch_system(&control->failed, 2);
+  }
+  atomicExch_system(&control->abort, 1);
+}
+
 /// The patience of one wait: asks for the time and for an abort only now and then, since both are
 /// far away.
 class Patience {
@@ -32,12 +42,7 @@ private:
       since = now;
     if (now - since < guard.timeoutNs)
       return true;
-    if (atomicCAS_system(&guard.control->failed, 0, 1) == 0) {
-      guard.control->failure = {expected, found, step, peer, blockIdx.x, 0};
-      __threadfence_system();
-      atomicExch_system(&guard.control->failed, 2);
-    }
-    atomicExch_system(&guard.control->abort, 1);
+    giveUp(guard.control, {expected, found, step, peer, blockIdx.x, waitGaveUp});
     return false;
   }
 };

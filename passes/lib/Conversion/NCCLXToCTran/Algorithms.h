@@ -13,6 +13,7 @@
 #include "ncclx/Topology/TreePacking.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace mlir::ctran {

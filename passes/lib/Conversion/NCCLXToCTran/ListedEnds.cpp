@@ -75,10 +75,11 @@ Value ListedEnds::withOwnShard(Value memory, llvm::function_ref<Value(Value)> wr
 }
 
 SmallVector<Value> ListedEnds::fillPadding(ValueRange outFree, bool ofShort) {
+  if (!hasShards())
+    return SmallVector<Value>(outFree);
   bool isShard = c.flow.inCut.has_value(); // the output
-  int64_t full = hasShards() ? shards() - (shortRows && isShard ? 1 : 0) : p.largest;
-  int64_t last = ofShort ? shards() : p.largest;
-  if (full >= p.largest || full >= last)
+  int64_t full = shards() - (shortRows && isShard ? 1 : 0), last = ofShort ? shards() : p.largest;
+  if (full >= last)
     return SmallVector<Value>(outFree);
   Value place = ownPlace();
   return joined(outFree,

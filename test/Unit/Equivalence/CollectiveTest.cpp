@@ -464,7 +464,7 @@ TEST(Equivalence, ListedGroupsByPlace) {
     expectListed(axes, algorithm);
 }
 TEST(SlowEquivalence, ListedGroupsByPlace) {
-  for (const Axes &axes : {listed({{3, 0, 5, 1, 2}}), listed({{0, 3}, {2, 1}, {5, 4}})})
+  for (const Axes &axes : {listed({{3, 0, 4, 1, 2}}), listed({{0, 3}, {2, 1}, {5, 4}})})
     for (const char *algorithm : {"ring", "bruck", "binomial"})
       expectListed(axes, algorithm);
   expectListed(listed({{4, 0, 1, 7}, {5, 2, 6, 3}}), "bruck", "chunks = 3, depth = 2");

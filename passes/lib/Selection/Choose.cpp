@@ -105,7 +105,7 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
     return whyNoSwitch(op, target.loadStore ? target.trees : nullptr);
   case Algorithm::Ring:
   case Algorithm::Bruck:
-    if ((!byTiers || axes > 1) && ranks > mostOneByOne)
+    if ((!byTiers || axes != 1) && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
     return "";
   default:

@@ -128,12 +128,12 @@ bool isRooted(int64_t kind) { return kind >= Broadcast && kind <= Scatter; }
 
 std::string Generator::algorithm(int64_t kind, const Axes &axes) {
   std::vector<std::string> able = {"", "direct"};
-  if (isRooted(kind) && axes.groups.empty() && mixed < 2)
+  bool oneSize = smallest(axes) == g.groupSize(axes);
+  if (isRooted(kind) && oneSize)
     able.push_back("binomial");
-  // Another grid or listed groups may cut an axis in two.
-  if (!mixed && axes.size() == 1 && kind < AllToAllV && !isRooted(kind))
+  if (kind < AllToAllV && !isRooted(kind) && oneSize)
     able.push_back("ring");
-  if (!mixed && axes.size() == 1 && kind <= AllToAll)
+  if (kind <= AllToAll && oneSize)
     able.push_back("bruck");
   return any(able);
 }

@@ -169,8 +169,9 @@ bool carries(const Cell &c) {
   bool counted = c.word == AllToAllV || c.word == AllToAllSized;
   if (c.wide && !(a.empty() || a == "direct" || a == "eager"))
     return false; // partial results travel as elements
-  if (axes == 0)
-    return a.empty() || a == "direct";
+  if (axes == 0 && !(a.empty() || a == "direct" ||
+                     (!c.of().isUneven && (a == "ring" || a == "bruck" || a == "binomial"))))
+    return false;
   if (a == "ring")
     return !c.isRooted() && !counted && c.word != Listed;
   if (a == "bruck")

@@ -67,6 +67,9 @@ public:
   std::optional<CommonSwitch> commonSwitch(llvm::ArrayRef<unsigned> group) const {
     return resources().commonSwitch(group);
   }
+  std::optional<Route> way(unsigned source, unsigned destination) {
+    return resources.route(source, destination);
+  }
   /// Null where packTrees has none.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);
   /// Null where routeFlows has none.

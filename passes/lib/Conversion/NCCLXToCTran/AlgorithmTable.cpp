@@ -126,10 +126,12 @@ Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
 
 /// Of groups that no axes span.
 static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
-  if (algorithm != Algorithm::Direct)
+  bool byPlace = algorithm == Algorithm::Ring || algorithm == Algorithm::Bruck ||
+                 algorithm == Algorithm::Binomial;
+  if (algorithm != Algorithm::Direct && !byPlace)
     return "no axes span its groups";
   Dataflow flow = op.getDataflow();
-  if (flow.inCut && flow.outCut && !haveOneSize(op))
+  if ((byPlace || (flow.inCut && flow.outCut)) && !haveOneSize(op))
     return "no axes span its groups, which are not of one size";
   if (isAwaitedByChunk(op))
     return "no axes span its groups, and its result is awaited by chunk";
@@ -196,7 +198,8 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   Dataflow flow = op.getDataflow();
   bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
   if (axes == 0)
-    return whyNotListed(op, algorithm);
+    if (std::optional<std::string> why = whyNotListed(op, algorithm))
+      return why;
   switch (algorithm) {
   case Algorithm::Direct:
     return std::nullopt;

@@ -11,6 +11,7 @@
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Rounds.h"
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Topology/IO.h"
 
@@ -105,6 +106,8 @@ private:
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  /// Of the first group, over the distances of rounds.
+  std::optional<ctran::LinkOfGroup> slowestLink(CollectiveOpInterface op);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
@@ -381,6 +384,18 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   }
 }
 
+/// What the op's hint says.
+static std::optional<ctran::Streaming> getStreaming(CollectiveOpInterface op) {
+  auto asked = op->getAttrOfType<DictionaryAttr>(roundsAttrName);
+  if (!asked)
+    return std::nullopt;
+  ctran::Streaming how;
+  how.chunks = asked.getAs<IntegerAttr>("chunks").getInt();
+  if (auto depth = asked.getAs<IntegerAttr>("depth"))
+    how.depth = depth.getInt();
+  return how;
+}
+
 SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
   SmallVector<StringAttr> names;
   for (unsigned axis : axes)
@@ -471,6 +486,29 @@ LogicalResult Converter::findSwitch(CollectiveOpInterface op, ctran::CollectiveS
     return op->emitOpError("asks for switch, but ") << why;
   spec.tiers.push_back({spec.axes, bytesPerSecond});
   return success();
+}
+
+std::optional<ctran::LinkOfGroup> Converter::slowestLink(CollectiveOpInterface op) {
+  constexpr int64_t mostRanks = 4096; // that are looked at for it
+  if (!trees || trees->numRanks() > mostRanks || grid->numRanks() > int64_t(trees->numRanks()))
+    return std::nullopt;
+  SmallVector<int64_t> group = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+  double slowest = 0;
+  for (size_t d = 1; d < group.size(); d *= 2) {
+    std::optional<topology::Route> route =
+        trees->way(unsigned(group.front()), unsigned(group[group.size() - d]));
+    if (!route)
+      return std::nullopt;
+    double cap = route->cap.toDouble();
+    slowest = slowest > 0 ? std::min(slowest, cap) : cap;
+  }
+  if (slowest <= 0)
+    return std::nullopt;
+  ctran::LinkOfGroup link{slowest};
+  if (auto own = trees->way(unsigned(group.front()), unsigned(group.front())))
+    if (double cap = own->cap.toDouble(); cap > 0)
+      link.copySecondsPerByte = 1 / cap;
+  return link;
 }
 
 LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
@@ -564,6 +602,11 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     return failure();
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();
+  if (!written && algorithm == Algorithm::Bruck) {
+    s->spec.streaming = getStreaming(op);
+    if (!s->spec.streaming)
+      s->spec.link = slowestLink(op);
+  }
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
   s->spec.in = buffers[s->inRoot].window;
@@ -585,6 +628,7 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
+  builder.unrolled = !s->spec.groups.empty();
   for (unsigned axis : s->spec.axes)
     s->sizes.push_back(program.getAxisSize(axis));
   Transfer transfer{s->spec.axes, carrier.index, awaitOf(op), {}};

@@ -30,10 +30,10 @@ private:
   struct Instance {
     double issued = 0, end = 0;
     uint32_t lane = 0;
-    uint32_t next = none;           ///< on its lane
-    uint32_t after = 0, slots = 0;  ///< begins, in `befores` and `slotUses`
-    uint32_t firstWaiter = none;    ///< the first lane that waits for its end
-    uint32_t hops = 0; ///< of the longest chain that ends with it
+    uint32_t next = none;               ///< on its lane
+    uint32_t after = 0, slots = 0;      ///< begins, in `befores` and `slotUses`
+    uint32_t firstWaiter = none;        ///< the first lane that waits for its end
+    uint32_t hops = 0;                  ///< of the longest chain that ends with it
     bool waits = false, raises = false; ///< its slots
     bool transfers = false;             ///< between ranks
     bool over = false;

@@ -113,11 +113,11 @@ std::string Simulator::addSlots(const Op &op, uint32_t rank, int64_t run) {
 }
 
 bool Simulator::refuse(const Op &op, const std::string &why) {
-  result.message = fmt::format("'{}': {}",
-                               op.location < schedule.locations.size()
-                                   ? schedule.locations[op.location].op
-                                   : std::string(toString(op.kind)),
-                               why);
+  result.message =
+      fmt::format("'{}': {}",
+                  op.location < schedule.locations.size() ? schedule.locations[op.location].op
+                                                          : std::string(toString(op.kind)),
+                  why);
   return false;
 }
 

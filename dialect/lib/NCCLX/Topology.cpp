@@ -107,8 +107,7 @@ static LogicalResult verifyScheduleAttr(Operation *op, Attribute value) {
 /// chunks S1.
 static LogicalResult verifyChunksAttr(Operation *op, Attribute value) {
   if (!isa<CollectiveOpInterface>(op))
-    return op->emitOpError("has ")
-           << chunksAttrName << ", but only collectives may";
+    return op->emitOpError("has ") << chunksAttrName << ", but only collectives may";
   auto chunks = dyn_cast<IntegerAttr>(value);
   if (!chunks || !chunks.getType().isInteger(64) || chunks.getInt() < 1)
     return op->emitOpError("has ")

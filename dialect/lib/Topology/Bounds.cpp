@@ -57,8 +57,7 @@ LinkSet topology::linksFor(const Topology &topo, llvm::ArrayRef<unsigned> group,
 
 /// What queries of one group, relays and rate have in common.
 struct BoundSolver::Shared {
-  Shared(const Topology &topo, const BoundQuery &query,
-         std::tuple<LinkSet, CutGraph, bool> &&graph)
+  Shared(const Topology &topo, const BoundQuery &query, std::tuple<LinkSet, CutGraph, bool> &&graph)
       : group(query.group), relays(query.relays), rate(query.rate), set(std::get<0>(graph)),
         cuts(std::get<1>(std::move(graph))), connected(std::get<2>(graph)) {
     if (connected && group.size() > mostFlows)

@@ -329,10 +329,12 @@ std::vector<std::optional<Rational>> CutGraph::latencies(unsigned from) const {
   // Mostly whole numbers of nanoseconds, of which no way has enough to overflow.
   constexpr int64_t longest = int64_t(1) << 32;
   bool whole = graph.arcs.size() < size_t(longest / 4) &&
-               llvm::all_of(graph.arcs, [](const FlowGraph::Arc &arc) {
-                 return arc.latencyNs.denominator() == 1 && arc.latencyNs.numerator() >= 0 &&
-                        arc.latencyNs.numerator() < longest;
-               });
+               llvm::all_of(
+                   graph.arcs,
+                   [](const FlowGraph::Arc &arc) {
+                     return arc.latencyNs.denominator() == 1 && arc.latencyNs.numerator() >= 0 &&
+                            arc.latencyNs.numerator() < longest;
+                   });
   if (!whole) {
     std::vector<Rational> lengths;
     for (const FlowGraph::Arc &arc : graph.arcs)

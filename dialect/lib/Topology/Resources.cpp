@@ -154,10 +154,10 @@ void ResourceModel::buildGraph() {
   auto numberOf = [&](unsigned from, unsigned to, LinkKind kind) {
     llvm::ArrayRef<Edge> known = out(from);
     if (known.size() < few)
-      return unsigned(llvm::find_if(known, [&](const Edge &edge) {
-                        return edge.to == to && edge.kind == kind;
-                      }) -
-                      known.begin());
+      return unsigned(
+          llvm::find_if(known,
+                        [&](const Edge &edge) { return edge.to == to && edge.kind == kind; }) -
+          known.begin());
     if (known.size() == few)
       for (unsigned i = 0; i < few; ++i)
         index.try_emplace(key(from, known[i].to, known[i].kind), i);

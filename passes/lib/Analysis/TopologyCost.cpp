@@ -115,7 +115,7 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
   cost.before = costs.copy;
   double bytes = 0;
   llvm::SmallVector<std::pair<unsigned, double>, 8> held; // resource, bytes through it
-  double slowest = 0;                            // seconds at the routes' own caps
+  double slowest = 0;                                     // seconds at the routes' own caps
   bool sockets = false;
   for (const Part &write : query.writes) {
     int64_t source = query.reads.empty() ? query.rank : query.reads.front().rank;

@@ -176,8 +176,9 @@ Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &t
     byTiers = whyNotByTiers(op, target);
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Algorithm algorithm = *symbolizeAlgorithm(number);
-    choice.candidates.push_back(
-        {algorithm, std::nullopt, 0, 0, whyNot(op, algorithm, axes).value_or("")});
+    Candidate &candidate = choice.candidates.emplace_back();
+    candidate.algorithm = algorithm;
+    candidate.refused = whyNot(op, algorithm, axes).value_or("");
   }
 }
 

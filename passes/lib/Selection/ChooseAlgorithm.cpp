@@ -158,8 +158,7 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
     }
     op.setAlgorithm(*choice.algorithm);
     if (int64_t chunks = choice.chosen().chunks)
-      op->setAttr(chunksAttrName,
-                  IntegerAttr::get(IntegerType::get(op->getContext(), 64), chunks));
+      op->setAttr(chunksAttrName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), chunks));
     scratch[function] += choice.chosen().scratch;
     setOrder(op);
     auto options = [](StringRef name) {

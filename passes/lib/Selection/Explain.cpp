@@ -188,9 +188,7 @@ OwningOpRef<ModuleOp> mlir::ncclx::graphOf(StringRef kind, int64_t ranks, int64_
   // Whole shards, so that every collective takes it.
   int64_t shard = std::max<int64_t>(1, llvm::divideCeil(llvm::divideCeil(bytes, 4), ranks));
   int64_t whole = shard * ranks;
-  auto is = [&](std::initializer_list<StringRef> names) {
-    return llvm::is_contained(names, kind);
-  };
+  auto is = [&](std::initializer_list<StringRef> names) { return llvm::is_contained(names, kind); };
   std::string words;
   if (is({"all_gather", "gather", "reduce_scatter", "scatter"}))
     words += " dim 0";
@@ -258,8 +256,7 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
     llvm::DenseSet<Operation *> named;
     module.walk([&](CollectiveOpInterface op) { named.insert(getSchedule(op)); });
     for (auto program : module.getOps<ctran::ProgramOp>())
-      if (!named.contains(program) &&
-          failed(explainWritten(program, target->get(), llvm::outs())))
+      if (!named.contains(program) && failed(explainWritten(program, target->get(), llvm::outs())))
         return signalPassFailure();
   }
 };

@@ -70,7 +70,8 @@ LogicalResult mlir::ncclx::explainWritten(ctran::ProgramOp program, const Select
     print(time.makespan);
   if (known && choice->algorithm) {
     double seconds = *choice->chosen().seconds;
-    os << "\n  runs     " << stringifyAlgorithm(*choice->algorithm) << ": " << choice->reason << ", ";
+    os << "\n  runs     " << stringifyAlgorithm(*choice->algorithm) << ": " << choice->reason
+       << ", ";
     print(seconds);
     if (time.ok && time.makespan > 0)
       os << llvm::format(", %.3f of the written one", seconds / time.makespan);

@@ -3,9 +3,9 @@
 // Of each case of overlap.py, in turn in each round: the compiled schedule; the same computation
 // without its collectives; that, and NCCL's collectives behind it on the same stream (what a serial
 // program takes); and with --async-tp PyTorch's form of it, by a process that this one starts.
-// Behind the rounds the collectives alone, compiled too. JSON lines with medians, also of energy and
-// SM clock by NVML where it is there, a GPU. The floor is the longest of computation, collectives,
-// and the energy of both over the power limit. Ranks are threads, each with a GPU.
+// Behind the rounds the collectives alone, compiled too. JSON lines with medians, also of energy
+// and SM clock by NVML where it is there, a GPU. The floor is the longest of computation,
+// collectives, and the energy of both over the power limit. Ranks are threads, each with a GPU.
 //
 //   overlap [--seconds=S] [--rounds=N] [--warm-up=S] [--only=TEXT] [--cublaslt=FILE] [--nccl=FILE]
 //   [--driver=FILE] [--trace=FILE] [--async-tp=async_tp.py]
@@ -47,7 +47,7 @@ struct Case {
   const char *title;
   Schedule with, without, only;
   std::vector<Collective> collectives;
-  int layers;           ///< that one run goes through
+  int layers;          ///< that one run goes through
   const char *asyncTp; ///< what async_tp.py is asked for; empty: nothing
 };
 enum Contender { Ours, Compute, SerialNccl, AsyncTp, Only, contenders };

@@ -37,7 +37,8 @@ struct InterpreterOptions {
 /// collectives meet in memory and are plain loops, in the declared accumulation type and order; a
 /// collective that is started is complete at once. Compute is host code (HostCompute.h).
 ///
-/// A buffer that the program makes is filled with 0xff first, so that a read of the undefined shows.
+/// A buffer that the program makes is filled with 0xff first, so that a read of the undefined
+/// shows.
 class Interpreter {
 public:
   /// Compiles `function` of `module`, which is not changed; on tensors or on memrefs, before or

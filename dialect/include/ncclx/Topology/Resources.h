@@ -145,10 +145,10 @@ private:
   std::vector<Edge> edges;          ///< those of a vertex behind each other
   std::vector<unsigned> firstEdge, numEdges; ///< by vertex
   std::vector<std::vector<unsigned>> moreLinks;
-  mutable std::vector<Mark> marks; ///< of a search, by vertex; reset behind it
-  std::vector<int> throughResource;   ///< by vertex, -1: no limit
-  std::vector<int> vertexRank;        ///< by vertex, -1: not a rank's
-  std::vector<bool> inNetwork;        ///< by vertex: can all of it multicast and reduce
+  mutable std::vector<Mark> marks;  ///< of a search, by vertex; reset behind it
+  std::vector<int> throughResource; ///< by vertex, -1: no limit
+  std::vector<int> vertexRank;      ///< by vertex, -1: not a rank's
+  std::vector<bool> inNetwork;      ///< by vertex: can all of it multicast and reduce
   std::map<std::pair<unsigned, unsigned>, Found> cache;
 };
 

@@ -68,7 +68,7 @@ public:
     return resources().commonSwitch(group);
   }
   std::optional<Route> way(unsigned source, unsigned destination) {
-    return resources.route(source, destination);
+    return resources().route(source, destination);
   }
   /// Null where packTrees has none.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);

@@ -58,8 +58,8 @@ private:
   struct Way {
     bool exists = false;
     bool sockets = false; ///< host processes talk
-    double latency = 0; ///< seconds
-    double cap = 0;     ///< bytes/s; 0: no limit known
+    double latency = 0;   ///< seconds
+    double cap = 0;       ///< bytes/s; 0: no limit known
     llvm::SmallVector<unsigned, 8> resources;
   };
   /// Valid until the next call.

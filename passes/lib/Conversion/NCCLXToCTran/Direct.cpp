@@ -258,8 +258,8 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
     Boxes boxes{[&](const Point &peer, Value) {
                   return chunks.box(s, v.in, pointOf(s, c.axes, peer), chunk);
                 },
-                [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); },
-                parts.back(), keepsOwn};
+                [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); }, parts.back(),
+                keepsOwn};
     boxes.besides = copiesBeside(s, chunks.capacity(chunk) * element);
     // Nobody but this collective touches the scratch: it is free when a run starts.
     Value entry = s.program.getEntry();

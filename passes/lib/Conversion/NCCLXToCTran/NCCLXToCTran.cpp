@@ -565,8 +565,8 @@ static Operation *awaitOf(CollectiveOpInterface op) {
 static bool runsBesideKernel(CollectiveOpInterface op) {
   Operation *end = awaitOf(op);
   for (Operation *next = op->getNextNode(); end && next && next != end; next = next->getNextNode())
-    if (isa<CallOp>(next) || (!isBarrier(next) && !isScaffold(next) &&
-                              !isa<memref::AllocOp, memref::DeallocOp>(next)))
+    if (isa<CallOp>(next) ||
+        (!isBarrier(next) && !isScaffold(next) && !isa<memref::AllocOp, memref::DeallocOp>(next)))
       return op.isAsync();
   return false;
 }

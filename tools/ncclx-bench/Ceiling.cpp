@@ -101,7 +101,7 @@ std::optional<Ceiling> ncclx_bench::measureCeiling(const std::string &driver, in
   Ranks ranks(nranks);
   Ceiling ceiling;
   auto play = [&](int me) {
-    Rank rank{ranks, me};
+    Rank rank{ranks, me, {}};
     if (rank.open(driver, size_t(bytes))) {
       rank.check(ncclxrtCudaStream(rank.comm, &rank.stream));
       double all = rank.time(size_t(bytes), true), one = rank.time(size_t(bytes), me == 0);

@@ -16,7 +16,8 @@ SCHEMA = {
     "target": TIMING,
     "this_machine": {"name": text, "calibrated_now": bool, "predicted": TIMING, "measured": TIMING,
                      "runs_us": [number]},
-    "outputs": [{"index": int, "type": text, "elements": int, "different": int}],
+    "outputs": [{"index": int, "type": text, "elements": int, "different": int,
+                 "unspecified": int}],
     "seconds": {"compile": number, "prove": number, "generate": number, "interpret": number},
 }
 

@@ -472,6 +472,15 @@ TEST(Equivalence, UnevenShardsOfListedGroups) {
   expectEqual(g, {.runs = 2, .adversarial = 1});
 }
 
+// Fewer rows than members, in groups of two sizes: what is gathered is read as a whole.
+TEST(Equivalence, FewRowsOfListedGroups) {
+  GraphText g({{"x", 2}, {"y", 2}, {"z", 2}});
+  for (const Axes &axes :
+       {listed({{0, 1, 2, 3, 4, 5}, {6, 7}}), listed({{1, 0, 2}, {3, 4}, {5, 6, 7}})})
+    g.result(g.allReduce(g.allGather(g.argument({1, 1}, "f32"), 0, 2, axes), sum("f32"), {"x"}));
+  expectEqual(g, {.runs = 2, .adversarial = 1});
+}
+
 // The same by rings, rounds and trees, which pass data on from place to place in the group: of
 // listed groups that no axes span, in all their cases.
 void expectListed(const Axes &axes, const std::string &algorithm, const std::string &rounds = "") {

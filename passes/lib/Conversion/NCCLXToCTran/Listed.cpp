@@ -75,9 +75,17 @@ Value Listed::move(int64_t by, llvm::function_ref<Value(Value)> at, SmallVector<
 }
 
 InFlight Listed::emit() {
-  Views v = makeViews(s, c);
-  in = c.flow.inCut ? v.in : c.in;
-  out = c.flow.outCut ? v.out : c.out;
+  // Nobody writes the places of those who have no shard: there are none.
+  auto view = [&](Value window, Value cut, std::optional<int64_t> dim) {
+    if (!dim || !ends.hasShards())
+      return dim ? cut : window;
+    return s.reindex(
+        window, *dim,
+        DimAttr::get(s.builder.getContext(), "", ends.shards(), Cut::Chunked, ends.each()));
+  };
+  Views v = ends.hasShards() ? Views() : makeViews(s, c);
+  in = view(c.in, v.in, c.flow.inCut);
+  out = view(c.out, v.out, c.flow.outCut);
   outFree = ends.fillPadding(c.outFree, /*ofShort=*/true);
   if (c.flow.sized) {
     sizes = s.reindex(c.sizes, 0, s.freeDim(p.largest));

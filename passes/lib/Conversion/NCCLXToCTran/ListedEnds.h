@@ -20,6 +20,10 @@ public:
 
   /// Shards are cut of one of input and output; the other one holds a shard.
   bool hasShards() const { return c.flow.inCut.has_value() != c.flow.outCut.has_value(); }
+  /// Rows of a full one.
+  int64_t each() const { return std::max<int64_t>(1, llvm::divideCeil(rows(), p.largest)); }
+  /// How many shards have rows; of no rows, the first one.
+  int64_t shards() const { return std::max<int64_t>(1, llvm::divideCeil(rows(), each())); }
   Value ownPlace() {
     return p.number([&](int64_t rank) { return p.place[rank]; });
   }
@@ -51,9 +55,6 @@ private:
   int64_t rows() const {
     return c.flow.inCut ? c.inType.getDimSize(*c.flow.inCut) : c.outType.getDimSize(*c.flow.outCut);
   }
-  int64_t each() const { return std::max<int64_t>(1, llvm::divideCeil(rows(), p.largest)); }
-  /// How many shards have rows; of no rows, the first one.
-  int64_t shards() const { return std::max<int64_t>(1, llvm::divideCeil(rows(), each())); }
   bool hasShard(int64_t place) const { return !hasShards() || place < shards(); }
   bool sends(int64_t from, int64_t to, int64_t members) const;
   /// Of a window that holds a shard: the view whose first box is the short one.

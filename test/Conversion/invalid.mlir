@@ -86,8 +86,8 @@ func.func @grids_that_cross(%a: memref<4xf32>) -> memref<4xf32> {
   %q = memref.alloc() : memref<4xf32>
   %r = memref.alloc() : memref<4xf32>
   ncclx.permute %a shift 1 over @g["x"] into(%q : memref<4xf32>) : memref<4xf32>
-  // expected-error @below {{asks for ring, but no axes span its groups}}
-  ncclx.permute %q shift 1 over @h["u"] algorithm ring into(%r : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{asks for eager, but no axes span its groups}}
+  ncclx.permute %q shift 1 over @h["u"] algorithm eager into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
 }
 
@@ -114,11 +114,21 @@ func.func @ring_pairs(%a: memref<4xf32>) -> memref<4xf32> {
 // -----
 
 ncclx.grid @g ["x" = 6]
-func.func @rounds_without_axes(%a: memref<4xf32>) -> memref<12xf32> {
+func.func @packets_without_axes(%a: memref<4xf32>) -> memref<12xf32> {
   %r = memref.alloc() : memref<12xf32>
-  // expected-error @below {{asks for bruck, but no axes span its groups}}
-  ncclx.all_gather %a dim 0 over @g groups [[4, 0, 1], [5, 2, 3]] algorithm bruck into(%r : memref<12xf32>) : memref<4xf32>
+  // expected-error @below {{asks for eager, but no axes span its groups}}
+  ncclx.all_gather %a dim 0 over @g groups [[4, 0, 1], [5, 2, 3]] algorithm eager into(%r : memref<12xf32>) : memref<4xf32>
   return %r : memref<12xf32>
+}
+
+// -----
+
+ncclx.grid @g ["x" = 5]
+func.func @rounds_of_two_sizes(%a: memref<4xf32>) -> memref<4xf32> {
+  %r = memref.alloc() : memref<4xf32>
+  // expected-error @below {{asks for bruck, but no axes span its groups, which are not of one size}}
+  ncclx.all_reduce %a sum accumulate f32 order any over @g groups [[4, 0, 1], [2, 3]] algorithm bruck into(%r : memref<4xf32>) : memref<4xf32>
+  return %r : memref<4xf32>
 }
 
 // -----

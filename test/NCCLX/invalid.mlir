@@ -1032,10 +1032,60 @@ func.func @schedule_s1_and_algorithm(%a: tensor<4xf32>) {
 
 // -----
 
+// expected-error @+1 {{has rounds, but only collectives may}}
+func.func @rounds_r1_on_a_function() attributes {ncclx.rounds = {chunks = 2}} {
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @rounds_r2_no_chunks(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has rounds {chunks = 0 : i64}, expected chunks, an i64 of at least 1, and perhaps a depth, one of at least 0}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.rounds = {chunks = 0}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @rounds_r2_negative_depth(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has rounds {chunks = 2 : i64, depth = -1 : i64}, expected chunks}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.rounds = {chunks = 2, depth = -1}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @rounds_r2_other_words(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has rounds {chunk = 2 : i64}, expected chunks}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.rounds = {chunk = 2}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
 ncclx.grid @g ["tp" = 4]
 func.func @schedule_s2_no_program(%a: tensor<4xf32>) {
   // expected-error @+1 {{names the schedule @g, which is no ctran.program of this module}}
   %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.schedule = @g} : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{has ncclx.chunks, but only collectives may}}
+func.func @chunks_s1_on_a_function() attributes {ncclx.chunks = 4 : i64} {
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @chunks_s1_none(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.chunks = 0 : i64, expected a positive i64}}
+  %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.chunks = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
   return
 }
 

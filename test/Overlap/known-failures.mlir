@@ -3,6 +3,8 @@
 // RUN: FileCheck %s --check-prefix=WHY < %t.err
 // Overlap 22: what is asynchronous stays so under the generic passes that follow.
 // RUN: ncclx-opt %s --ncclx-overlap=machine=%ncclx_src/examples/machines/h100-nvswitch.json --canonicalize --cse --canonicalize | FileCheck %s
+// RUN: ncclx-opt %s --ncclx-overlap=machine=%ncclx_src/examples/machines/h100-nvswitch.json | grep -c "ncclx.start" > %t.started
+// RUN: ncclx-opt %s --ncclx-overlap=machine=%ncclx_src/examples/machines/h100-nvswitch.json --canonicalize --cse --canonicalize | grep -c "ncclx.start" | diff - %t.started
 // Overlap 9: whatever passes are combined, in whatever order, each collective stands once.
 // RUN: %python %S/Inputs/combine.py ncclx-opt %s %ncclx_src/examples/machines/h100-nvswitch.json | FileCheck %s --check-prefix=ONCE
 // ONCE: 8 orders, 7 collectives each

@@ -23,7 +23,8 @@ struct Options {
   std::string dtype = "f32";                                 ///< or bf16, on GPUs
   int64_t graphRuns = 20;                                    ///< on GPUs, of short ones; 0: none
   std::string cudaDriver, cudaNvrtc, cudaHeaders, cudaCache; ///< as ncclx-run has them
-  std::string machine, calibrate; ///< on GPUs: machine file to predict with, and one to write
+  std::string machine, calibrate; ///< machine file to predict with (on GPUs), and one to write
+  std::string powercap = "/sys/class/powercap";
   int elementBytes() const { return dtype == "bf16" ? 2 : 4; }
 };
 
@@ -64,13 +65,15 @@ public:
   /// The summary of all ratios, and the rules; false if a check failed.
   bool finish();
 
-private:
   struct Measured {
     int collective, ranks;
     int64_t bytes;
     std::string algorithm;
     double us;
   };
+  const std::vector<Measured> &cells() const { return measured; }
+
+private:
   /// The fastest of each size, as a rule file.
   std::string rules() const;
 

@@ -8,8 +8,10 @@
 #include "Bench.h"
 
 #include "Calibrate.h"
+#include "Ceiling.h"
 #include "Compare.h"
 #include "CudaProgram.h"
+#include "GpuForm.h"
 #include "Nccl.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -24,6 +26,7 @@ namespace {
 
 constexpr int64_t leastOfStreams = 4 << 20; // bytes of a cell
 constexpr int64_t mostChecked = 16 << 20;   // by the reference interpreter
+constexpr int64_t leastLimited = 1 << 20;   // of cells that are held against the ceiling
 
 struct Row {
   GpuForm form;
@@ -58,6 +61,8 @@ public:
         model(model) {}
   /// False: an error has been printed.
   bool run(const Cell &cell, bool oneKernel);
+  /// Before any cell; false: an error has been printed.
+  bool findCeiling();
   void head();
   std::string lines;
   std::vector<Sample> samples;
@@ -70,16 +75,40 @@ private:
   const CudaDevices &gpus;
   int nranks;
   const overlap::CostModel *model; ///< null: nothing is predicted
+  std::optional<Ceiling> ceiling;  ///< where each rank has a GPU and cells are long
+  /// What a cell is to take at most: 1.05 of its wire's time at the ceiling, and 6 us; in seconds.
+  std::optional<double> limitOf(const Cell &cell) const {
+    if (!ceiling || cell.bytes < leastLimited)
+      return std::nullopt;
+    return 1.05 * wireSeconds(*ceiling, cell.collective, nranks, double(cell.bytes)) + 6e-6;
+  }
   void print(const Cell &cell, const Row &row);
 };
 
+bool CudaBench::findCeiling() {
+  if (nranks < 2 || nranks > gpus.count || options.maxBytes < leastLimited)
+    return true;
+  std::string why;
+  ceiling = measureCeiling(options.cudaDriver, nranks,
+                           std::min<int64_t>(options.maxBytes, 256 << 20), why);
+  if (!ceiling)
+    llvm::outs() << "error: copies between GPUs: " << why << "\n";
+  return ceiling.has_value();
+}
+
 void CudaBench::head() {
   llvm::outs() << llvm::formatv("\n{0} ranks on {1} x {2}, {3}; us a call, singly and in a graph\n",
-                                nranks, gpus.count, gpus.name, options.dtype)
-               << llvm::formatv("{0,-15}{1,11}{2,9}{3,11}{4,9}{5,9}{6,9}{7,9}", "collective",
+                                nranks, gpus.count, gpus.name, options.dtype);
+  if (ceiling)
+    llvm::outs() << llvm::formatv("copy engines: {0:F1} GB/s from each GPU while all send, {1:F1} "
+                                  "from one; limit: 1.05 of the wire's time and 6 us\n",
+                                  ceiling->all / 1e9, ceiling->one / 1e9);
+  llvm::outs() << llvm::formatv("{0,-15}{1,11}{2,9}{3,11}{4,9}{5,9}{6,9}{7,9}", "collective",
                                 "bytes", "program", "shape", "us", "graph us", "algbw", "busbw");
   if (model)
     llvm::outs() << llvm::formatv("{0,10}", "predicted");
+  if (ceiling)
+    llvm::outs() << llvm::formatv("{0,10}", "limit");
   if (!options.against.empty())
     llvm::outs() << llvm::formatv("{0,10}{1,7}{2,10}{3,7}  {4}", "NCCL us", "ratio", "graph us",
                                   "ratio", "modes");
@@ -97,6 +126,9 @@ void CudaBench::print(const Cell &cell, const Row &row) {
                       busbw);
   if (model)
     os << (row.predicted ? llvm::formatv("{0,10:F2}", *row.predicted * 1e6).str() : "       n/a");
+  std::optional<double> limit = limitOf(cell);
+  if (ceiling)
+    os << (limit ? llvm::formatv("{0,10:F2}", *limit * 1e6).str() : "       n/a");
   int single = row.bestMode(false), graph = row.graphRuns ? row.bestMode(true) : -1;
   if (single >= 0)
     os << llvm::formatv("{0,10:F2}{1,7:F2}", row.ofMode(single, false) * 1e6,
@@ -130,6 +162,10 @@ void CudaBench::print(const Cell &cell, const Row &row) {
     }
     if (row.predicted)
       json.attribute("predicted_us", *row.predicted * 1e6);
+    if (limit) {
+      json.attribute("wire_us", (*limit - 6e-6) / 1.05 * 1e6);
+      json.attribute("limit_us", *limit * 1e6);
+    }
     json.attribute("algbw_GBps", algbw);
     json.attribute("busbw_GBps", busbw);
     for (bool inGraph : {false, true})
@@ -212,8 +248,10 @@ bool CudaBench::run(const Cell &cell, bool oneKernel) {
     wrong += row.wrong;
   }
   print(cell, row);
-  samples.push_back(
-      {row.form, kind, overlap::wireBytes(kind, nranks, double(cell.bytes)), row.best()});
+  // A kernel takes what SMs there are.
+  double sms = model && oneKernel ? std::max(0.0, model->sms - 1) : 0;
+  samples.push_back({engineOf(row.form, kind), kind,
+                     overlap::wireBytes(kind, nranks, double(cell.bytes)), row.best(), sms});
   return true;
 }
 
@@ -260,6 +298,10 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     }
     CudaBench bench(context, *machine, options, gpus, nranks,
                     model.model ? &*model.model : nullptr);
+    if (!bench.findCeiling()) {
+      code = 2;
+      break;
+    }
     bench.head();
     for (const Cell &cell : makeCells(options, nranks)) {
       bool kernel = options.algorithm.empty() || options.algorithm == "eager";
@@ -283,9 +325,10 @@ int ncclx_bench::runOnGpus(mlir::MLIRContext &context, const topology::Topology 
     code = 3;
   }
   if (!code && !options.calibrate.empty()) {
-    std::string card = llvm::formatv("{0} x {1}", gpus.count, gpus.name);
-    if (std::string what = calibrate(options.machine, options.calibrate, card, samples);
-        !what.empty()) {
+    Measurement measured;
+    measured.machine = llvm::formatv("{0} x {1}", gpus.count, gpus.name);
+    measured.collectives = std::move(samples);
+    if (std::string what = calibrate(options.machine, options.calibrate, measured); !what.empty()) {
       llvm::outs() << "error: " << what << "\n";
       code = 2;
     }

@@ -1,6 +1,8 @@
 //===- ncclx-bench.cpp - Collectives of the host, measured -----------------===//
 #include "Bench.h"
+#include "Calibrate.h"
 
+#include "ncclx/Overlap/CostModel.h"
 #include "ncclx/Topology/IO.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -68,13 +70,18 @@ cl::opt<std::string> headersOption("cuda-headers", cl::desc("As in ncclx-run"), 
 cl::opt<std::string> cacheOption("cuda-cache", cl::desc("As in ncclx-run (none)"),
                                  cl::cat(category));
 cl::opt<std::string> machineOption("machine", cl::value_desc("FILE"),
-                                   cl::desc("On GPUs: predict each cell by this machine file"),
+                                   cl::desc("Machine file that --calibrate starts from; on GPUs "
+                                            "each cell is predicted by it"),
                                    cl::cat(category));
-cl::opt<std::string>
-    calibrateOption("calibrate", cl::value_desc("FILE"),
-                    cl::desc("On GPUs: write --machine with an engine for each collective "
-                             "and form, of what was measured"),
-                    cl::cat(category));
+cl::opt<std::string> calibrateOption(
+    "calibrate", cl::value_desc("FILE"),
+    cl::desc("Write --machine with an engine for each collective (on GPUs: and "
+             "form) of what was measured; on the host with products and power, too"),
+    cl::cat(category));
+cl::opt<std::string> powercapOption("powercap", cl::value_desc("FOLDER"),
+                                    cl::init("/sys/class/powercap"),
+                                    cl::desc("Where the energy counters of processors are"),
+                                    cl::cat(category));
 cl::opt<std::string> tuneOption("tune", cl::value_desc("FILE"),
                                 cl::desc("Measure each algorithm, and write a rule file (CSV) with "
                                          "the fastest by size"),
@@ -138,8 +145,9 @@ std::string readOptions(Options &o) {
   bool cuda = backendOption == "cuda";
   if (!cuda && llvm::is_contained(o.collectives, int(Permute)))
     return "--collectives has 'permute', which is measured with --backend=cuda alone";
-  if ((!cuda && !machineOption.empty()) || (machineOption.empty() && !calibrateOption.empty()))
-    return "--machine is for --backend=cuda, and --calibrate takes it";
+  if ((!cuda && !machineOption.empty() && calibrateOption.empty()) ||
+      (machineOption.empty() && !calibrateOption.empty()))
+    return "--machine is for --backend=cuda, or for --calibrate, and --calibrate takes it";
   if (!cuda && backendOption != "host")
     return "--backend is '" + backendOption + "', expected host or cuda";
   const char *other = cuda ? "nccl" : "openmpi";
@@ -174,6 +182,9 @@ std::string readOptions(Options &o) {
   o.cudaCache = cacheOption;
   o.machine = machineOption;
   o.calibrate = calibrateOption;
+  o.powercap = powercapOption;
+  if (!o.calibrate.empty() && !o.tune.empty())
+    return "--tune and --calibrate measure other things, expected one of them";
   return "";
 }
 
@@ -310,5 +321,21 @@ int main(int argc, char **argv) {
   for (int nranks : options.ranks)
     if (!runRanks(context, options, nranks, table, worker))
       return 2;
-  return table.finish() ? 0 : 3;
+  if (!table.finish())
+    return 3;
+  if (options.calibrate.empty())
+    return 0;
+  std::vector<Sample> samples;
+  for (const Table::Measured &cell : table.cells()) {
+    std::string kind = collectiveNames[cell.collective];
+    double wire = overlap::wireBytes(kind, cell.ranks, double(cell.bytes));
+    if (wire > 0) // one rank alone tells nothing
+      samples.push_back({"host " + kind, kind, wire, cell.us * 1e-6, 0});
+  }
+  int most = *std::max_element(options.ranks.begin(), options.ranks.end());
+  if (std::string what = calibrateHost(context, options, most, std::move(samples)); !what.empty()) {
+    llvm::outs() << "error: " << what << "\n";
+    return 2;
+  }
+  return 0;
 }

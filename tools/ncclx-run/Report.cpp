@@ -91,6 +91,8 @@ void Report::print(llvm::raw_ostream &os) const {
                          output.tolerance);
     else
       os << output.elements << " elements on " << ranks << " ranks, all bits equal\n";
+    if (output.unspecified)
+      os << "    " << output.unspecified << " more are padding, which is unspecified\n";
   }
   os << llvm::format(
       "\ncompiled in %.2f s, proved in %.3f s, made code in %.2f s, interpreted in %.2f s\n",
@@ -193,6 +195,7 @@ void Report::printJson(llvm::raw_ostream &os, const std::string &error) const {
           json.attribute("type", output.type);
           json.attribute("elements", output.elements);
           json.attribute("different", output.different);
+          json.attribute("unspecified", output.unspecified);
           if (output.tolerance > 0) {
             json.attribute("tolerance", output.tolerance);
             json.attribute("largest_difference", output.largest);

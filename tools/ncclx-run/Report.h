@@ -48,7 +48,8 @@ struct Report {
     int64_t index = 0;
     std::string type;
     int64_t elements = 0, different = 0; ///< over all ranks
-    double tolerance = 0, largest = 0;   ///< allowed, and found: the largest over ranks
+    int64_t unspecified = 0;           ///< elements that the graph leaves open, and nobody compares
+    double tolerance = 0, largest = 0; ///< allowed, and found: the largest over ranks
     std::string firstDifference;
   };
   std::vector<Output> outputs;

@@ -18,6 +18,9 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -163,8 +166,11 @@ bool Finder::visitScaling(linalg::GenericOp op) {
     scales.push_back(term->place);
   }
   Type result = cast<MemRefType>(op.getDpsInits().front().getType()).getElementType();
+  bool multiplies = scaling->factor != 1 || !scales.empty();
+  if (!std::isfinite(scaling->factor) || scaling->factor == 0) // with 0, nothing would be read
+    return refuse("it scales by 0, or by what is no number");
   if (content->kind == Content::Held) {
-    if (scaling->rounds)
+    if (scaling->rounds || (multiplies && result.getIntOrFloatBitWidth() < 32))
       return refuse("it rounds a factor before it multiplies");
     content->term.factor *= scaling->factor;
     for (const GemmPlace &scale : scales) {
@@ -174,7 +180,6 @@ bool Finder::visitScaling(linalg::GenericOp op) {
     }
   } else if (content->kind == Content::Multiplied) {
     Product &product = content->product;
-    bool multiplies = scaling->factor != 1 || !scales.empty();
     if (scaling->extends || (multiplies && product.type != product.sum))
       return refuse("it computes with a result that has been rounded");
     if (!scales.empty() && product.c)
@@ -186,7 +191,7 @@ bool Finder::visitScaling(linalg::GenericOp op) {
       if (!attachScale(product, scale))
         return false;
     product.type = result;
-  } else if (scaling->factor != 1 || !scales.empty()) {
+  } else if (multiplies) {
     return refuse("it scales zeros, which need not stay zeros");
   }
   return write(op.getDpsInits().front(), *content);
@@ -248,6 +253,9 @@ bool Finder::checkTypes(const Product &product, CudaGemm &gemm, Type d) {
     llvm::raw_string_ostream(name) << type;
     return name;
   };
+  for (Type type : {a, b, d})
+    if (!dtypeOf(type))
+      return refuse("cuBLASLt has no elements of " + text(type));
   bool wide = a.isF64();
   if ((bytes ? isa<Float8E5M2Type>(a) && isa<Float8E5M2Type>(b) : a != b || isByte(a)) ||
       (wide ? !d.isF64() || !product.sum.isF64() : product.sum.isF64()) ||
@@ -299,6 +307,18 @@ std::optional<CudaGemm> Finder::describe(const Content &content) {
     }
   gemm.alpha = product.alpha * product.a.factor * product.b.factor;
   gemm.beta = product.c ? product.c->factor : 0;
+  // They are handed over in the type that is computed in, and one that has become 0 says that
+  // nothing is to be read.
+  for (double factor : {gemm.alpha, product.c ? gemm.beta : 1.0}) {
+    bool wide = gemm.accumulate == ncclxrtF64;
+    if (!(wide ? std::isnormal(factor) : std::isnormal(float(factor)))) {
+      refuse(llvm::formatv("its factors make {0:e} together, which is no normal number of the type "
+                           "that it computes in",
+                           factor)
+                 .str());
+      return std::nullopt;
+    }
+  }
   if (gemm.k == 0 && gemm.beta != 0 && gemm.beta != 1) {
     refuse("nothing is multiplied, and what is there is scaled");
     return std::nullopt;

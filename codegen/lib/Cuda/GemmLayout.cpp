@@ -4,6 +4,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <array>
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -121,6 +122,10 @@ std::string mlir::ncclx::layOutGemm(linalg::LinalgOp op, const GemmPlace &a, con
       size *= dim.size;
     return size;
   };
+  if (total(m) == 1 && total(n) == 1 && total(batch) > 1)
+    return "it has neither rows nor columns, only a batch";
+  if (total(batch) > std::numeric_limits<int32_t>::max())
+    return "its batch is larger than cuBLASLt can count";
   auto setSizes = [&](int64_t m, int64_t n, int64_t k, int64_t batch) {
     gemm.m = m, gemm.n = n, gemm.k = k, gemm.batch = batch;
     gemm.a.ld = gemm.c.ld = gemm.d.ld = std::max<int64_t>(1, m);

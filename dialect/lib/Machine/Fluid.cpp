@@ -32,7 +32,8 @@ double Fluid::Flow::end() const {
   return rate > 0 ? since + left / rate : never;
 }
 
-void Fluid::add(int64_t id, const Cost &cost, double now) {
+void Fluid::add(int64_t id, double work, double maxRate, llvm::ArrayRef<ResourceUse> uses,
+                double now) {
   at = running == 0 ? now : std::max(at, now);
   if (unused.empty()) {
     unused.push_back(flows.size());
@@ -42,10 +43,22 @@ void Fluid::add(int64_t id, const Cost &cost, double now) {
   unused.pop_back();
   ++running;
   Flow &flow = flows[i];
-  flow = {id, nextNumber++, cost.work, at, 0, cost.maxRate, cost.uses, {}, -1, flow.version + 1};
-  std::erase_if(flow.uses, [&](const ResourceUse &use) { return use.resource >= capacity.size(); });
+  flow.id = id;
+  flow.number = nextNumber++;
+  flow.left = work;
+  flow.since = at;
+  flow.rate = 0;
+  flow.maxRate = maxRate;
+  flow.uses.clear();
+  flow.places.clear();
+  flow.tightest = -1;
+  ++flow.version;
+  flow.over = false;
   bool plain = true;
-  for (const ResourceUse &use : flow.uses) {
+  for (const ResourceUse &use : uses) {
+    if (use.resource >= capacity.size())
+      continue;
+    flow.uses.push_back(use);
     plain &= use.weight == 1;
     if (flow.tightest < 0 || capacity[use.resource] < capacity[flow.tightest])
       flow.tightest = use.resource;
@@ -54,6 +67,7 @@ void Fluid::add(int64_t id, const Cost &cost, double now) {
     flow.tightest = -1;
   join(i);
   fresh.push_back(i);
+  byAge.push_back({flow.number, i});
   stale = true;
 }
 
@@ -101,16 +115,33 @@ bool Fluid::isSlack(unsigned resource) const {
   return boundless[resource] == 0 && most[resource] <= capacity[resource] * (1 - 1e-9);
 }
 
-/// The flows that share a resource, at first or through others, with one that has come or gone.
-std::vector<size_t> Fluid::changed() {
-  std::vector<size_t> list;
-  std::vector<unsigned> told;
-  found.resize(flows.size(), false);
+/// Flows with a state, by their numbers: sums of rates must not depend on what else has changed.
+void Fluid::sortByAge(std::vector<size_t> &list) {
+  constexpr size_t few = 16; // of all that run: cheaper to sort
+  if (list.size() * few < byAge.size()) {
+    llvm::sort(list, [&](size_t a, size_t b) { return flows[a].number < flows[b].number; });
+    return;
+  }
+  list.clear();
+  std::erase_if(byAge, [&](const std::pair<int64_t, size_t> &entry) {
+    auto [number, i] = entry;
+    if (flows[i].over || flows[i].number != number)
+      return true;
+    if (states[i] == State::Found)
+      list.push_back(i);
+    return false;
+  });
+}
+
+/// `rising` are the flows that share a resource, at first or through others, with one that has come
+/// or gone.
+void Fluid::findChanged() {
+  rising.clear();
+  told.clear();
+  states.resize(flows.size(), State::None);
   auto touch = [&](size_t i) {
-    if (found[i])
-      return;
-    found[i] = true;
-    list.push_back(i);
+    if (std::exchange(states[i], State::Found) == State::None)
+      rising.push_back(i);
   };
   for (size_t i : fresh)
     touch(i);
@@ -130,25 +161,22 @@ std::vector<size_t> Fluid::changed() {
   for (unsigned resource : left)
     touchUsers(resource);
   left.clear();
-  for (size_t next = 0; next < list.size(); ++next)
-    for (const ResourceUse &use : flows[list[next]].uses)
+  for (size_t next = 0; next < rising.size(); ++next)
+    for (const ResourceUse &use : flows[rising[next]].uses)
       touchUsers(use.resource);
-  for (size_t i : list)
-    found[i] = false;
   for (unsigned resource : told)
     asked[resource] = false;
-  // In the order in which they came, so that sums do not depend on what else has changed.
-  llvm::sort(list, [&](size_t a, size_t b) { return flows[a].number < flows[b].number; });
-  return list;
+  sortByAge(rising);
 }
 
 /// Progressive filling: all rates rise together; a flow stops at its own limit, or when a resource
 /// that it uses is full. The rates of what shares nothing with a change stay.
 void Fluid::share() {
   stale = false;
-  std::vector<size_t> rising = changed(), stopped;
-  std::vector<unsigned> touched;
-  for (size_t i : rising)
+  findChanged();
+  touched.clear();
+  for (size_t i : rising) {
+    states[i] = State::Rises;
     for (const ResourceUse &use : flows[i].uses) {
       if (users[use.resource] == 0 && !isSlack(use.resource)) {
         touched.push_back(use.resource);
@@ -157,14 +185,11 @@ void Fluid::share() {
       weight[use.resource] += use.weight;
       ++users[use.resource];
     }
-  rises.resize(flows.size(), false);
-  for (size_t i : rising)
-    rises[i] = true;
-  size_t left = rising.size(), leastUsers = 0;
+  }
+  size_t leastUsers = 0;
   double least = never;
   auto findLeast = [&] {
     least = never;
-    std::erase_if(rising, [&](size_t i) { return !rises[i]; });
     for (size_t i : rising) {
       if (flows[i].maxRate < least)
         leastUsers = 0;
@@ -173,29 +198,39 @@ void Fluid::share() {
     }
   };
   findLeast();
-  while (left > 0) {
+  while (!rising.empty()) {
     double level = least;
+    std::erase_if(touched, [&](unsigned r) { return users[r] == 0; });
     for (unsigned r : touched)
-      if (users[r] > 0 && weight[r] > 0)
+      if (weight[r] > 0)
         level = std::min(level, std::max(0.0, capacity[r] - used[r]) / weight[r]);
     // Freeze only when all stops are found: `used` may not change before.
-    stopped.clear();
+    size_t stops = 0;
     auto stop = [&](size_t i) {
-      if (rises[i])
-        stopped.push_back(i);
-      rises[i] = false;
+      if (states[i] != State::Rises)
+        return;
+      states[i] = State::Stops;
+      ++stops;
     };
     for (unsigned r : touched)
-      if (users[r] > 0 && weight[r] > 0 &&
-          (capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-12))
+      if (weight[r] > 0 && (capacity[r] - used[r]) / weight[r] <= level * (1 + 1e-12))
         for (auto [user, use] : usersOf[r])
           stop(user);
     if (least <= level)
       for (size_t i : rising)
         if (flows[i].maxRate <= level)
           stop(i);
-    llvm::sort(stopped, [&](size_t a, size_t b) { return flows[a].number < flows[b].number; });
+    if (stops == 0) // what is not a number stops nothing
+      llvm::for_each(rising, stop);
+    stopped.clear();
+    std::erase_if(rising, [&](size_t i) {
+      bool stops = states[i] == State::Stops;
+      if (stops)
+        stopped.push_back(i);
+      return stops;
+    });
     for (size_t i : stopped) {
+      states[i] = State::None;
       setRate(i, level);
       leastUsers -= flows[i].maxRate == least;
       for (const ResourceUse &use : flows[i].uses) {
@@ -204,7 +239,6 @@ void Fluid::share() {
         --users[use.resource];
       }
     }
-    left -= stopped.size();
     if (leastUsers == 0)
       findLeast();
   }

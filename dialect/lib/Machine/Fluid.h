@@ -4,7 +4,9 @@
 
 #include "ncclx/Machine/Time.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <queue>
 
@@ -14,7 +16,7 @@ class Fluid {
 public:
   explicit Fluid(const CostModel &model);
 
-  void add(int64_t id, const Cost &cost, double now);
+  void add(int64_t id, double work, double maxRate, llvm::ArrayRef<ResourceUse> uses, double now);
   /// When the next flow ends; infinity when none does.
   double nextEnd(double now);
   /// Moves all flows to `now`; the ids of those that have ended.
@@ -27,8 +29,8 @@ private:
     int64_t id, number; ///< number: in the order in which they came
     double left, since; ///< units left at a time
     double rate, maxRate;
-    std::vector<ResourceUse> uses;
-    std::vector<size_t> places; ///< of each use, in usersOf
+    llvm::SmallVector<ResourceUse, 8> uses;
+    llvm::SmallVector<size_t, 8> places; ///< of each use, in usersOf
     /// Resource whose capacity alone keeps all flows that have it for theirs slowest, with weight
     /// 1; -1: none does.
     int64_t tightest = -1;
@@ -48,7 +50,8 @@ private:
   void leave(size_t i);
   /// Full at no rates that its flows can have: it makes nobody wait.
   bool isSlack(unsigned resource) const;
-  std::vector<size_t> changed();
+  void findChanged();
+  void sortByAge(std::vector<size_t> &list);
   void share();
   void setRate(size_t i, double rate);
   bool isCurrent(const End &end) const {
@@ -58,6 +61,8 @@ private:
   std::vector<Flow> flows;    ///< those that are over are used again
   std::vector<size_t> unused; ///< of those
   std::vector<size_t> fresh;  ///< have no rate yet
+  /// Number and flow, in the order in which they came; some are over.
+  std::vector<std::pair<int64_t, size_t>> byAge;
   std::priority_queue<End> ends;
   std::vector<unsigned> left; ///< resources of flows that have ended since rates were shared
   std::vector<double> capacity;
@@ -73,7 +78,11 @@ private:
   // Scratch, per resource and per flow.
   std::vector<double> used, weight;
   std::vector<int64_t> users;
-  std::vector<bool> asked, found, rises;
+  std::vector<bool> asked;
+  enum class State : uint8_t { None, Found, Rises, Stops };
+  std::vector<State> states;
+  std::vector<size_t> rising, stopped;
+  std::vector<unsigned> told, touched;
   double at = 0;
   int64_t nextNumber = 0;
   size_t running = 0;

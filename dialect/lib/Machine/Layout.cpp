@@ -8,8 +8,10 @@ namespace mlir::ctran::machine {
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-/// floor(a * b / c) without overflow of the product.
+/// floor(a * b / c) without overflow of the product. A division of 128 bits is a call.
 static int64_t mulDiv(int64_t a, int64_t b, int64_t c) {
+  if (int64_t product; !__builtin_mul_overflow(a, b, &product))
+    return product / c;
   return static_cast<int64_t>(static_cast<__int128>(a) * b / c);
 }
 
@@ -42,33 +44,35 @@ static int64_t largestPiece(const Dim &dim, int64_t extent) {
   return dim.size == 1 ? extent : std::max(end - begin, others * dim.granule);
 }
 
-void Space::interval(const std::vector<int64_t> &path, int64_t &begin, int64_t &end) const {
-  begin = 0;
-  end = extent;
-  for (size_t i = 0; i < path.size() && i < dims.size(); ++i) {
-    int64_t low, high;
-    cut(dims[i].partition, end - begin, dims[i].size, dims[i].granule, path[i], low, high);
-    end = begin + high;
-    begin += low;
-  }
+/// Piece `index` of what is left of an interval.
+static void narrow(const Dim &dim, int64_t index, int64_t &begin, int64_t &end) {
+  int64_t low, high;
+  cut(dim.partition, end - begin, dim.size, dim.granule, index, low, high);
+  end = begin + high;
+  begin += low;
 }
 
-ByteBox Space::locate(const std::vector<int64_t> &path, int64_t first, int64_t count) const {
+void Space::interval(llvm::ArrayRef<int64_t> path, int64_t &begin, int64_t &end) const {
+  begin = 0;
+  end = extent;
+  for (size_t i = 0; i < path.size() && i < dims.size(); ++i)
+    narrow(dims[i], path[i], begin, end);
+}
+
+ByteBox Space::locate(llvm::ArrayRef<int64_t> path, int64_t first, int64_t count) const {
   int64_t begin, end;
-  if (count < 0) {
-    interval(path, begin, end);
-  } else {
-    std::vector<int64_t> child(path);
-    child.push_back(first);
-    interval(child, begin, end);
-    if (count == 0) {
-      end = begin;
-    } else {
-      int64_t ignored;
-      child.back() = first + count - 1;
-      interval(child, ignored, end);
+  interval(path, begin, end);
+  if (count >= 0 && path.size() < dims.size()) {
+    const Dim &dim = dims[path.size()];
+    int64_t whole = begin, last = end;
+    narrow(dim, first, begin, end);
+    if (count > 1) {
+      narrow(dim, first + count - 1, whole, last);
+      end = last;
     }
   }
+  if (count == 0)
+    end = begin;
   int64_t width = extent;
   if (resident && !dims.empty()) {
     width = residentWidth();

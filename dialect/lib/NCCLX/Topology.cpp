@@ -1,6 +1,8 @@
 //===- Topology.cpp - #ncclx.topology -------------------------------------===//
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/NCCLX/Branches.h"
+#include "ncclx/NCCLX/Chunks.h"
+#include "ncclx/NCCLX/Rounds.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Builders.h"
@@ -102,6 +104,35 @@ static LogicalResult verifyScheduleAttr(Operation *op, Attribute value) {
   return success();
 }
 
+/// chunks S1.
+static LogicalResult verifyChunksAttr(Operation *op, Attribute value) {
+  if (!isa<CollectiveOpInterface>(op))
+    return op->emitOpError("has ") << chunksAttrName << ", but only collectives may";
+  auto chunks = dyn_cast<IntegerAttr>(value);
+  if (!chunks || !chunks.getType().isInteger(64) || chunks.getInt() < 1)
+    return op->emitOpError("has ")
+           << chunksAttrName << " = " << value << ", expected a positive i64";
+  return success();
+}
+
+/// rounds R1 and R2.
+static LogicalResult verifyRoundsAttr(Operation *op, Attribute value) {
+  if (!isa<CollectiveOpInterface>(op))
+    return op->emitOpError("has rounds, but only collectives may");
+  auto words = dyn_cast<DictionaryAttr>(value);
+  auto isNumber = [&](StringRef word, int64_t least) {
+    auto number = words.getAs<IntegerAttr>(word);
+    return number && number.getType().isSignlessInteger(64) && number.getInt() >= least;
+  };
+  bool hasDepth = words && words.contains("depth");
+  if (words && words.size() == (hasDepth ? 2 : 1) && isNumber("chunks", 1) &&
+      (!hasDepth || isNumber("depth", 0)))
+    return success();
+  return op->emitOpError("has rounds ")
+         << value << ", expected chunks, an i64 of at least 1, and perhaps a depth, one of at "
+         << "least 0";
+}
+
 /// branches B1.
 static LogicalResult verifyBranchesAttr(Operation *op, Attribute value) {
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -116,6 +147,10 @@ static LogicalResult verifyBranchesAttr(Operation *op, Attribute value) {
 LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if (attr.getName() == getScheduleAttrName())
     return verifyScheduleAttr(op, attr.getValue());
+  if (attr.getName() == chunksAttrName)
+    return verifyChunksAttr(op, attr.getValue());
+  if (attr.getName() == roundsAttrName)
+    return verifyRoundsAttr(op, attr.getValue());
   if (attr.getName() == kSizesAttrName)
     return verifySizesAttr(op, attr.getValue());
   if (attr.getName() == branchesAttrName)

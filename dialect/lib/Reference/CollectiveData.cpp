@@ -214,8 +214,15 @@ void Collective::reduce(const std::vector<const void *> &in, const std::vector<v
   }
 }
 
-void Collective::execute(const std::vector<const void *> &in,
-                         const std::vector<void *> &out) const {
+Collective::Box Collective::padding(int64_t n, int64_t member) const {
+  if (inCut < 0 || outCut >= 0 || !counts.empty() || sizeBytes)
+    return {0, 0, 0};
+  int64_t share = outBox(n, member, member).size;
+  return {inCut, share, outShape[inCut] - share};
+}
+
+void Collective::execute(const std::vector<const void *> &in, const std::vector<void *> &out,
+                         uint8_t unspecified) const {
   int64_t size = sizeOf(element), n = in.size();
   for (int64_t to = 0; to < n; ++to) {
     bool gets = keeps;
@@ -223,6 +230,12 @@ void Collective::execute(const std::vector<const void *> &in,
       gets = sends(from, to);
     if (int64_t bytes = size * product(outShape); (!gets || !counts.empty() || sizeBytes) && bytes)
       std::memset(out[to], 0, bytes);
+    Box behind = padding(n, to);
+    if (!gets || !behind.size)
+      continue;
+    Runs rows(outShape, behind.dim, behind.begin, behind.size);
+    for (int64_t i = 0; i < rows.elements(); ++i)
+      std::memset(at(out[to], rows.place(i) * size), unspecified, size);
   }
   if (combines)
     return withElement(element, [&](auto e) {

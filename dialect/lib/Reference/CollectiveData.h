@@ -70,8 +70,9 @@ struct Collective {
   Order order = Order::Member;
 
   /// in[i] and out[i] are member i's buffers. out[i] may be in[i] in an all_reduce, nowhere else.
-  /// Rows of padding are left as they are.
-  void execute(const std::vector<const void *> &in, const std::vector<void *> &out) const;
+  /// Bytes of padding, which the language leaves unspecified, are `padding` in a result.
+  void execute(const std::vector<const void *> &in, const std::vector<void *> &out,
+               uint8_t padding = 0xff) const;
 
 private:
   /// Rows [begin, begin + size) of a dimension; dim -1: everything.
@@ -81,6 +82,8 @@ private:
   bool sends(int64_t from, int64_t to) const;
   Box inBox(int64_t n, int64_t from, int64_t to) const;
   Box outBox(int64_t n, int64_t from, int64_t to) const;
+  /// The rows of an output that are behind the member's share.
+  Box padding(int64_t n, int64_t member) const;
   template <typename E, typename A>
   void reduce(const std::vector<const void *> &in, const std::vector<void *> &out) const;
 };

@@ -148,7 +148,7 @@ FailureOr<std::unique_ptr<Interpreter>> Interpreter::create(ModuleOp module, Str
   return result;
 }
 
-llvm::Error Interpreter::run(ArrayRef<std::vector<void *>> buffers) {
+llvm::Error Interpreter::run(ArrayRef<std::vector<void *>> buffers, uint8_t padding) {
   auto fail = [](const llvm::Twine &message) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
   };
@@ -160,7 +160,7 @@ llvm::Error Interpreter::run(ArrayRef<std::vector<void *>> buffers) {
       return fail("rank " + llvm::Twine(rank) + " needs " + llvm::Twine(types.size()) +
                   " buffers, but got " + llvm::Twine(own.size()));
 
-  Rendezvous rendezvous(sites, ranks, deadline);
+  Rendezvous rendezvous(sites, ranks, deadline, padding);
   std::vector<RankState> states(ranks);
   std::vector<std::vector<void *>> arguments(buffers.begin(), buffers.end());
   for (int64_t rank = 0; rank < ranks; ++rank) {

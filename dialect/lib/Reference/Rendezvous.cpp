@@ -6,8 +6,8 @@
 using namespace mlir::ncclx::reference;
 
 Rendezvous::Rendezvous(const std::vector<Site> &sites, int64_t ranks,
-                       std::chrono::milliseconds deadline)
-    : sites(sites), deadline(deadline), waitingAt(ranks, running) {}
+                       std::chrono::milliseconds deadline, uint8_t padding)
+    : sites(sites), deadline(deadline), padding(padding), waitingAt(ranks, running) {}
 
 bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, const void *sizes, void *out) {
   const std::vector<int64_t> &members = sites[site].groups[sites[site].groupOf[rank]];
@@ -48,9 +48,9 @@ bool Rendezvous::meet(int64_t rank, int64_t site, const void *in, const void *si
       Collective told = collective;
       wrong = told.readSizes(said);
       if (wrong.empty())
-        told.execute(inputs, outputs);
+        told.execute(inputs, outputs, padding);
     } else {
-      collective.execute(inputs, outputs);
+      collective.execute(inputs, outputs, padding);
     }
     lock.lock();
     if (!wrong.empty())

@@ -29,7 +29,9 @@ struct Site {
 /// nothing is left that could happen. The deadline is for a rank that computes without end.
 class Rendezvous {
 public:
-  Rendezvous(const std::vector<Site> &sites, int64_t ranks, std::chrono::milliseconds deadline);
+  /// `padding`: see Collective::execute.
+  Rendezvous(const std::vector<Site> &sites, int64_t ranks, std::chrono::milliseconds deadline,
+             uint8_t padding);
 
   /// Rank `rank` reaches collective `site`. Returns when all members have and the data is there, or
   /// false when the run has failed.
@@ -60,6 +62,7 @@ private:
 
   const std::vector<Site> &sites;
   std::chrono::milliseconds deadline;
+  const uint8_t padding;
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::vector<int64_t>, Meeting> meetings; ///< by the sorted ranks of the group

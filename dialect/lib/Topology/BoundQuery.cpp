@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-#include <set>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
@@ -62,12 +61,13 @@ llvm::StringRef topology::name(LinkSet set) {
 std::string topology::checkQuery(const Topology &topo, const BoundQuery &query) {
   if (query.group.empty())
     return "the group is empty";
-  std::set<unsigned> seen;
+  std::vector<bool> seen(topo.numRanks());
   for (unsigned r : query.group) {
     if (r >= topo.numRanks())
       return fmt::format("the group names rank {}, but the topology has {}", r, topo.numRanks());
-    if (!seen.insert(r).second)
+    if (seen[r])
       return fmt::format("the group names rank {} twice", r);
+    seen[r] = true;
   }
   if (query.root >= query.group.size())
     return fmt::format("the root is member {}, but the group has {}", query.root,

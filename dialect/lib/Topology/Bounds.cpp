@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <tuple>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
@@ -30,21 +31,35 @@ static bool hostsJoined(const Topology &topo, llvm::ArrayRef<unsigned> group,
   return true;
 }
 
+/// The links that a bound counts, with their graph at `rate`, and whether they join the group.
+static std::tuple<LinkSet, CutGraph, bool>
+graphFor(const Topology &topo, llvm::ArrayRef<unsigned> group, bool relays, Rate rate) {
+  bool joined = false;
+  {
+    CutGraph scaleUp(topo, LinkSet::scaleUp, group, relays, rate);
+    if (scaleUp.connected())
+      return {LinkSet::scaleUp, std::move(scaleUp), true};
+    joined = hostsJoined(topo, group, scaleUp);
+  }
+  if (joined) {
+    CutGraph withNics(topo, LinkSet::scaleUpAndNics, group, relays, rate);
+    if (withNics.connected())
+      return {LinkSet::scaleUpAndNics, std::move(withNics), true};
+  }
+  CutGraph all(topo, LinkSet::all, group, relays, rate);
+  bool connected = all.connected();
+  return {LinkSet::all, std::move(all), connected};
+}
+
 LinkSet topology::linksFor(const Topology &topo, llvm::ArrayRef<unsigned> group, bool relays) {
-  CutGraph scaleUp(topo, LinkSet::scaleUp, group, relays, Rate::raw);
-  if (scaleUp.connected())
-    return LinkSet::scaleUp;
-  if (hostsJoined(topo, group, scaleUp) &&
-      CutGraph(topo, LinkSet::scaleUpAndNics, group, relays, Rate::raw).connected())
-    return LinkSet::scaleUpAndNics;
-  return LinkSet::all;
+  return std::get<LinkSet>(graphFor(topo, group, relays, Rate::raw));
 }
 
 /// What queries of one group, relays and rate have in common.
 struct BoundSolver::Shared {
-  Shared(const Topology &topo, const BoundQuery &query, LinkSet set)
-      : group(query.group), relays(query.relays), rate(query.rate), set(set),
-        cuts(topo, set, group, relays, rate), connected(cuts.connected()) {
+  Shared(const Topology &topo, const BoundQuery &query, std::tuple<LinkSet, CutGraph, bool> &&graph)
+      : group(query.group), relays(query.relays), rate(query.rate), set(std::get<0>(graph)),
+        cuts(std::get<1>(std::move(graph))), connected(std::get<2>(graph)) {
     if (connected && group.size() > mostFlows)
       partitions = domainPartitions(topo, group, rate, set);
   }
@@ -239,8 +254,9 @@ std::vector<LowerBound> BoundSolver::bounds(const BoundQuery &query) {
   auto it = std::find_if(known.begin(), known.end(),
                          [&](const auto &shared) { return shared->rate == query.rate; });
   if (it == known.end()) {
-    LinkSet set = known.empty() ? linksFor(topo, query.group, query.relays) : known[0]->set;
-    it = known.insert(it, std::make_unique<Shared>(topo, query, set));
+    // At another rate the same links count.
+    it = known.insert(it, std::make_unique<Shared>(
+                              topo, query, graphFor(topo, query.group, query.relays, query.rate)));
   }
   Shared &shared = **it;
   return Bounder(topo, query, shared.set, shared.cuts, shared.connected, shared.partitions,

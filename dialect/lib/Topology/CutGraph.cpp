@@ -1,5 +1,6 @@
 //===- CutGraph.cpp -------------------------------------------------------===//
 #include "CutGraph.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <queue>
 
@@ -188,10 +189,12 @@ CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> g
     up[i] = make(i);
     down[i] = twice && passage ? make(i) : up[i];
   }
+  auto isUsed = [&](const Link &link) {
+    return usable[link.from] && usable[link.to] && counts(set, link.kind);
+  };
+  graph.arcs.reserve(graph.arcs.size() + size_t(llvm::count_if(topo.links, isUsed)));
   for (const Link &link : topo.links) {
-    if (!usable[link.from] || !usable[link.to])
-      continue;
-    if (!counts(set, link.kind))
+    if (!isUsed(link))
       continue;
     auto add = [&](unsigned from, unsigned to) {
       graph.addArc(from, to, link.bandwidth(rate));
@@ -245,22 +248,47 @@ CutGraph::CutGraph(const Topology &topo, LinkSet set, llvm::ArrayRef<unsigned> g
     sharedNode = candidate;
 }
 
+namespace {
+/// Numbers of the arcs that leave (or, reversed, enter) each vertex, in their order, one list
+/// behind the other.
+class ArcsOf {
+public:
+  ArcsOf(const FlowGraph &graph, bool reversed)
+      : first(graph.size() + 1, 0), numbers(graph.arcs.size()) {
+    auto vertex = [&](const FlowGraph::Arc &arc) { return reversed ? arc.to : arc.from; };
+    for (const FlowGraph::Arc &arc : graph.arcs)
+      ++first[vertex(arc) + 1];
+    for (unsigned v = 0; v < graph.size(); ++v)
+      first[v + 1] += first[v];
+    std::vector<unsigned> at(first.begin(), first.end() - 1);
+    for (unsigned a = 0; a < graph.arcs.size(); ++a)
+      numbers[at[vertex(graph.arcs[a])]++] = a;
+  }
+  llvm::ArrayRef<unsigned> operator[](unsigned vertex) const {
+    return {numbers.data() + first[vertex], numbers.data() + first[vertex + 1]};
+  }
+
+private:
+  std::vector<unsigned> first, numbers;
+};
+} // namespace
+
 bool CutGraph::connected() const {
   for (bool reversed : {false, true}) {
-    std::vector<std::vector<unsigned>> next(graph.size());
-    for (const FlowGraph::Arc &arc : graph.arcs)
-      next[reversed ? arc.to : arc.from].push_back(reversed ? arc.from : arc.to);
+    ArcsOf next(graph, reversed);
     std::vector<bool> seen(graph.size());
     std::vector<unsigned> stack = {member[0]};
     seen[member[0]] = true;
     while (!stack.empty()) {
       unsigned v = stack.back();
       stack.pop_back();
-      for (unsigned w : next[v])
+      for (unsigned a : next[v]) {
+        unsigned w = reversed ? graph.arcs[a].from : graph.arcs[a].to;
         if (!seen[w]) {
           seen[w] = true;
           stack.push_back(w);
         }
+      }
     }
     for (unsigned v : member)
       if (!seen[v])
@@ -269,29 +297,57 @@ bool CutGraph::connected() const {
   return true;
 }
 
-std::vector<std::optional<Rational>> CutGraph::latencies(unsigned from) const {
-  std::vector<std::vector<unsigned>> next(graph.size());
-  for (unsigned a = 0; a < graph.arcs.size(); ++a)
-    next[graph.arcs[a].from].push_back(a);
-  std::vector<std::optional<Rational>> best(graph.size());
-  using Entry = std::pair<Rational, unsigned>;
+/// Dijkstra: the distance of each vertex from one; unset where none leads there. `lengths` by arc.
+template <typename Length>
+static std::vector<std::optional<Length>> shortest(const FlowGraph &graph, unsigned from,
+                                                   llvm::ArrayRef<Length> lengths) {
+  ArcsOf next(graph, /*reversed=*/false);
+  std::vector<std::optional<Length>> best(graph.size());
+  using Entry = std::pair<Length, unsigned>;
   auto later = [](const Entry &a, const Entry &b) { return a.first > b.first; };
   std::priority_queue<Entry, std::vector<Entry>, decltype(later)> queue(later);
-  best[member[from]] = Rational(0);
-  queue.push({Rational(0), member[from]});
+  best[from] = Length(0);
+  queue.push({Length(0), from});
   while (!queue.empty()) {
     auto [distance, v] = queue.top();
     queue.pop();
     if (distance > *best[v])
       continue;
     for (unsigned a : next[v]) {
-      const FlowGraph::Arc &arc = graph.arcs[a];
-      Rational through = distance + arc.latencyNs;
-      if (!best[arc.to] || through < *best[arc.to]) {
-        best[arc.to] = through;
-        queue.push({through, arc.to});
+      unsigned to = graph.arcs[a].to;
+      Length through = distance + lengths[a];
+      if (!best[to] || through < *best[to]) {
+        best[to] = through;
+        queue.push({through, to});
       }
     }
   }
   return best;
+}
+
+std::vector<std::optional<Rational>> CutGraph::latencies(unsigned from) const {
+  // Mostly whole numbers of nanoseconds, of which no way has enough to overflow.
+  constexpr int64_t longest = int64_t(1) << 32;
+  bool whole = graph.arcs.size() < size_t(longest / 4) &&
+               llvm::all_of(
+                   graph.arcs,
+                   [](const FlowGraph::Arc &arc) {
+                     return arc.latencyNs.denominator() == 1 && arc.latencyNs.numerator() >= 0 &&
+                            arc.latencyNs.numerator() < longest;
+                   });
+  if (!whole) {
+    std::vector<Rational> lengths;
+    for (const FlowGraph::Arc &arc : graph.arcs)
+      lengths.push_back(arc.latencyNs);
+    return shortest<Rational>(graph, member[from], lengths);
+  }
+  std::vector<int64_t> lengths;
+  lengths.reserve(graph.arcs.size());
+  for (const FlowGraph::Arc &arc : graph.arcs)
+    lengths.push_back(int64_t(arc.latencyNs.numerator()));
+  std::vector<std::optional<Rational>> found;
+  found.reserve(graph.size());
+  for (const std::optional<int64_t> &length : shortest<int64_t>(graph, member[from], lengths))
+    found.push_back(length ? std::optional<Rational>(*length) : std::nullopt);
+  return found;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <numeric>
 
 using namespace mlir::ncclx::topology;
 namespace topology = mlir::ncclx::topology;
@@ -16,7 +17,9 @@ public:
   std::vector<Partition> run();
 
 private:
-  template <typename Key> void addPartition(const char *what, Key key);
+  /// `keys`: by node, of those that are in no network.
+  void addPartition(const char *what, llvm::ArrayRef<unsigned> keys, unsigned numKeys);
+  template <typename Key> void addByHost(const char *what, Key key);
   void grow(Partition &partition) const;
 
   const Topology &topo;
@@ -24,6 +27,8 @@ private:
   Rate rate;
   LinkSet set;
   std::vector<Partition> partitions;
+  /// Links to nodes of the network, those of a node behind each other.
+  std::vector<unsigned> firstUp, up;
 };
 
 class DomainBounder {
@@ -67,10 +72,6 @@ void DomainBounder::add(const Rational &seconds, const char *argument, std::stri
 /// from the hosts, a node joins its neighbours' part if they are all of one. Any choice gives a
 /// valid cut; this one follows the tiers.
 void Partitioner::grow(Partition &partition) const {
-  std::vector<std::vector<unsigned>> next(topo.nodes.size());
-  for (const Link &link : topo.links)
-    if (counts(set, link.kind) && topo.nodes[link.to].kind == NodeKind::net)
-      next[link.from].push_back(link.to);
   std::vector<unsigned> layer;
   std::vector<bool> done(topo.nodes.size());
   for (unsigned i = 0; i < topo.nodes.size(); ++i)
@@ -83,12 +84,14 @@ void Partitioner::grow(Partition &partition) const {
   while (!layer.empty()) {
     std::vector<unsigned> reached;
     for (unsigned v : layer)
-      for (unsigned w : next[v])
-        if (!done[w]) {
-          if (below[w] == none)
-            reached.push_back(w);
-          below[w] = below[w] == none || below[w] == partition.part[v] ? partition.part[v] : mixed;
-        }
+      for (unsigned i = firstUp[v]; i < firstUp[v + 1]; ++i) {
+        unsigned w = up[i];
+        if (done[w])
+          continue;
+        if (below[w] == none)
+          reached.push_back(w);
+        below[w] = below[w] == none || below[w] == partition.part[v] ? partition.part[v] : mixed;
+      }
     layer = std::move(reached);
     for (unsigned node : layer) {
       done[node] = true;
@@ -97,30 +100,31 @@ void Partitioner::grow(Partition &partition) const {
   }
 }
 
-template <typename Key> void Partitioner::addPartition(const char *what, Key key) {
+void Partitioner::addPartition(const char *what, llvm::ArrayRef<unsigned> keys, unsigned numKeys) {
   Partition partition;
   partition.what = what;
   partition.part.assign(topo.nodes.size(), -1);
-  std::map<decltype(key(0u)), int> index;
+  std::vector<int> index(numKeys, -1); // of a key with members
   for (unsigned r : group) {
-    auto [it, added] = index.try_emplace(key(topo.ranks[r]), int(index.size()));
-    if (added)
+    int &mine = index[keys[topo.ranks[r]]];
+    if (mine < 0) {
+      mine = int(partition.members.size());
       partition.members.push_back(0);
-    ++partition.members[it->second];
-    partition.part[topo.ranks[r]] = it->second;
+    }
+    ++partition.members[mine];
+    partition.part[topo.ranks[r]] = mine;
   }
-  if (index.size() < 2 || (!partitions.empty() && index.size() == partitions.back().members.size()))
+  size_t parts = partition.members.size();
+  if (parts < 2 || (!partitions.empty() && parts == partitions.back().members.size()))
     return;
   if (!partitions.empty()) { // the first is by rank: a rank is its node alone
     for (unsigned i = 0; i < topo.nodes.size(); ++i)
-      if (topo.nodes[i].kind != NodeKind::net) {
-        auto it = index.find(key(i));
-        partition.part[i] = it == index.end() ? -1 : it->second;
-      }
+      if (topo.nodes[i].kind != NodeKind::net)
+        partition.part[i] = index[keys[i]];
     grow(partition);
   }
-  partition.out.resize(index.size());
-  partition.in.resize(index.size());
+  partition.out.resize(parts);
+  partition.in.resize(parts);
   for (const Link &link : topo.links) {
     int from = partition.part[link.from], to = partition.part[link.to];
     if (from == to || !counts(set, link.kind))
@@ -132,6 +136,18 @@ template <typename Key> void Partitioner::addPartition(const char *what, Key key
       partition.in[to] += bandwidth;
   }
   partitions.push_back(std::move(partition));
+}
+
+/// `key`: of a host.
+template <typename Key> void Partitioner::addByHost(const char *what, Key key) {
+  std::map<decltype(key(0u)), unsigned> numbers;
+  std::vector<unsigned> ofHost, keys(topo.nodes.size(), 0);
+  for (unsigned h = 0; h < topo.hosts.size(); ++h)
+    ofHost.push_back(numbers.try_emplace(key(h), unsigned(numbers.size())).first->second);
+  for (unsigned i = 0; i < topo.nodes.size(); ++i)
+    if (topo.nodes[i].kind != NodeKind::net)
+      keys[i] = ofHost[topo.nodes[i].host];
+  addPartition(what, keys, unsigned(numbers.size()));
 }
 
 void DomainBounder::countBytes() {
@@ -197,12 +213,17 @@ DomainBounder::traffic(Collective collective, const Partition &partition, unsign
 
 LowerBound DomainBounder::widest(Collective collective) const {
   LowerBound best;
-  for (const Partition &partition : partitions)
+  for (const Partition &partition : partitions) {
+    Rational lastShares[2], lastCapacity[2]; // most parts are as the one before
     for (unsigned p = 0; p < partition.members.size(); ++p) {
       auto [enter, leave] = traffic(collective, partition, p);
       for (bool entering : {true, false}) {
         const Rational &shares = entering ? enter : leave;
         const Rational &capacity = entering ? partition.in[p] : partition.out[p];
+        if (p > 0 && shares == lastShares[entering] && capacity == lastCapacity[entering])
+          continue;
+        lastShares[entering] = shares;
+        lastCapacity[entering] = capacity;
         Rational seconds = share * shares / capacity;
         if (shares.isZero() || !(seconds > best.seconds))
           continue;
@@ -216,19 +237,33 @@ LowerBound DomainBounder::widest(Collective collective) const {
       if (collective == Collective::permute && !query.pairs.empty() && p == 63)
         break;
     }
+  }
   return best;
 }
 
 std::vector<Partition> Partitioner::run() {
-  auto host = [&](unsigned node) -> const Host & { return topo.hosts[topo.nodes[node].host]; };
-  addPartition("rank", [](unsigned node) { return node; });
-  addPartition("host", [&](unsigned node) { return topo.nodes[node].host; });
-  addPartition("rack", [&](unsigned node) {
-    return std::tuple(host(node).dataCenter, host(node).zone, host(node).rack);
-  });
-  addPartition("zone",
-               [&](unsigned node) { return std::tuple(host(node).dataCenter, host(node).zone); });
-  addPartition("data centre", [&](unsigned node) { return host(node).dataCenter; });
+  auto toNetwork = [&](const Link &link) {
+    return counts(set, link.kind) && topo.nodes[link.to].kind == NodeKind::net;
+  };
+  firstUp.assign(topo.nodes.size() + 1, 0);
+  for (const Link &link : topo.links)
+    firstUp[link.from + 1] += toNetwork(link);
+  std::partial_sum(firstUp.begin(), firstUp.end(), firstUp.begin());
+  up.resize(firstUp.back());
+  std::vector<unsigned> at(firstUp.begin(), firstUp.end() - 1);
+  for (const Link &link : topo.links)
+    if (toNetwork(link))
+      up[at[link.from]++] = link.to;
+
+  std::vector<unsigned> own(topo.nodes.size());
+  std::iota(own.begin(), own.end(), 0u);
+  addPartition("rank", own, unsigned(own.size()));
+  auto host = [&](unsigned h) -> const Host & { return topo.hosts[h]; };
+  addByHost("host", [](unsigned h) { return h; });
+  addByHost("rack",
+            [&](unsigned h) { return std::tuple(host(h).dataCenter, host(h).zone, host(h).rack); });
+  addByHost("zone", [&](unsigned h) { return std::pair(host(h).dataCenter, host(h).zone); });
+  addByHost("data centre", [&](unsigned h) { return host(h).dataCenter; });
   return std::move(partitions);
 }
 

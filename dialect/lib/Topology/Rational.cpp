@@ -49,7 +49,7 @@ Rational Rational::make(Int num, Int den) {
 }
 
 namespace mlir::ncclx::topology {
-Rational operator*(const Rational &a, const Rational &b) {
+Rational Rational::product(const Rational &a, const Rational &b) {
   if (!a.isValid() || !b.isValid())
     return Rational::invalid();
   if (a.den == 1 && b.den == 1) { // the common case
@@ -72,7 +72,7 @@ Rational operator/(const Rational &a, const Rational &b) {
   return a * Rational::make(b.den, b.num);
 }
 
-Rational operator+(const Rational &a, const Rational &b) {
+Rational Rational::sum(const Rational &a, const Rational &b) {
   if (!a.isValid() || !b.isValid())
     return Rational::invalid();
   if (a.den == 1 && b.den == 1) { // the common case
@@ -91,7 +91,7 @@ Rational operator+(const Rational &a, const Rational &b) {
 
 Rational operator-(const Rational &a, const Rational &b) { return a + Rational(-1) * b; }
 
-std::partial_ordering operator<=>(const Rational &a, const Rational &b) {
+std::partial_ordering Rational::order(const Rational &a, const Rational &b) {
   if (!a.isValid() || !b.isValid())
     return std::partial_ordering::unordered;
   if (a.den == b.den)

@@ -143,6 +143,11 @@ std::optional<Topology> topology::replicateHosts(const Topology &base, const Rep
   Replicator work{base, spec, {}, {}, {}};
   work.topo.name = base.name;
   work.topo.models = base.models;
+  // Large machines are made exactly as large as they are.
+  work.topo.hosts.reserve(spec.hosts);
+  work.topo.nodes.reserve(spec.hosts * base.nodes.size() + 1);
+  work.topo.links.reserve(spec.hosts * base.links.size() + 1);
+  work.topo.ranks.reserve(spec.hosts * base.ranks.size());
   if (spec.network.empty()) {
     work.netNodes.resize(base.nodes.size());
     for (unsigned i = 0; i < base.nodes.size(); ++i)

@@ -1,8 +1,13 @@
 //===- Resources.cpp ------------------------------------------------------===//
 #include "ncclx/Topology/Resources.h"
 #include "CutGraph.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringMap.h"
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 
 using namespace mlir::ncclx::topology;
 
@@ -32,27 +37,92 @@ ResourceModel::ResourceModel(const Topology &topology, Rate rate) : topo(topolog
   buildRanks();
 }
 
+/// `name` without its digits.
+static std::string withoutNumbers(llvm::StringRef name) {
+  std::string kind;
+  for (char c : name)
+    if (c < '0' || c > '9')
+      kind += c;
+  return kind;
+}
+
+static std::string nameOf(const Topology &topo, std::pair<unsigned, bool> of) {
+  const Node &node = topo.nodes[of.first];
+  if (!of.second)
+    return node.name;
+  unsigned host = node.kind == NodeKind::net ? 0 : node.host;
+  return host == 0 ? node.bundle : topo.hosts[host].name + "." + node.bundle;
+}
+
+std::string ResourceModel::name(unsigned resource) const {
+  const Resource &of = list[resource];
+  auto vertex = [&](unsigned v) { return nameOf(topo, vertexName[v]); };
+  switch (of.kind) {
+  case ResourceKind::link:
+    return fmt::format("{}->{}", vertex(of.from), vertex(of.to));
+  case ResourceKind::node:
+    return vertex(of.from);
+  case ResourceKind::hbm:
+    return topo.rankNode(of.from).name + ".hbm";
+  case ResourceKind::copyEngine:
+    return fmt::format("{}.ce{}", topo.rankNode(of.from).name, of.to);
+  case ResourceKind::compute:
+    return topo.rankNode(of.from).kind == NodeKind::process
+               ? topo.hosts[topo.rankNode(of.from).host].name + ".cores"
+               : topo.rankNode(of.from).name + ".sms";
+  }
+  return "";
+}
+
+std::pair<unsigned, unsigned> ResourceModel::kindOfName(unsigned resource) const {
+  const Resource &of = list[resource];
+  constexpr unsigned none = ~0u, memory = none - 1;
+  if (of.kind == ResourceKind::link)
+    return {vertexKind[of.from], vertexKind[of.to]};
+  if (of.kind == ResourceKind::node)
+    return {vertexKind[of.from], none};
+  return {vertexKind[group[topo.ranks[of.from]]], memory};
+}
+
+llvm::SmallVector<unsigned, 4> ResourceModel::linksOf(const Edge &edge) const {
+  llvm::SmallVector<unsigned, 4> links = {edge.link};
+  if (edge.others >= 0)
+    links.append(moreLinks[edge.others].begin(), moreLinks[edge.others].end());
+  return links;
+}
+
+Rational ResourceModel::latencyOf(const Edge &edge) const {
+  Rational most = 0;
+  for (unsigned link : linksOf(edge))
+    if (most < topo.links[link].latencyNs)
+      most = topo.links[link].latencyNs;
+  return most;
+}
+
 void ResourceModel::buildGraph() {
   std::map<std::tuple<NodeKind, unsigned, std::string>, unsigned> bundles;
-  std::vector<std::string> names;
-  for (const Node &node : topo.nodes) {
-    if (node.bundle.empty()) {
-      group.push_back(names.size());
-      names.push_back(node.name);
-      continue;
+  for (unsigned i = 0; i < topo.nodes.size(); ++i) {
+    const Node &node = topo.nodes[i];
+    unsigned next = unsigned(vertexName.size());
+    if (!node.bundle.empty()) {
+      unsigned host = node.kind == NodeKind::net ? 0 : node.host;
+      next = bundles.try_emplace({node.kind, host, node.bundle}, next).first->second;
     }
-    unsigned host = node.kind == NodeKind::net ? 0 : node.host;
-    auto [it, added] = bundles.try_emplace({node.kind, host, node.bundle}, names.size());
-    if (added)
-      names.push_back(host == 0 ? node.bundle : topo.hosts[host].name + "." + node.bundle);
-    group.push_back(it->second);
+    group.push_back(next);
+    if (next == vertexName.size())
+      vertexName.push_back({i, !node.bundle.empty()});
   }
-  out.resize(names.size());
-  vertexRank.assign(names.size(), -1);
-  throughResource.assign(names.size(), -1);
+  size_t vertices = vertexName.size();
+  llvm::StringMap<unsigned> kinds;
+  for (const auto &of : vertexName) {
+    std::string kind = withoutNumbers(nameOf(topo, of));
+    vertexKind.push_back(kinds.try_emplace(kind, unsigned(kinds.size())).first->second);
+  }
+  vertexRank.assign(vertices, -1);
+  throughResource.assign(vertices, -1);
   for (unsigned r = 0; r < topo.numRanks(); ++r)
     vertexRank[group[topo.ranks[r]]] = int(r);
-  inNetwork.assign(names.size(), true);
+  inNetwork.assign(vertices, true);
   for (unsigned i = 0; i < topo.nodes.size(); ++i)
     if (!topo.nodes[i].multicast || !topo.nodes[i].reduces)
       inNetwork[group[i]] = false;
@@ -63,36 +133,70 @@ void ResourceModel::buildGraph() {
     int &resource = throughResource[group[i]];
     if (resource < 0) {
       resource = int(list.size());
-      list.push_back({names[group[i]], ResourceKind::node, 0});
+      list.push_back({ResourceKind::node, group[i], 0, 0});
     }
     list[resource].capacity += node.throughput;
   }
-  std::map<std::tuple<unsigned, unsigned, LinkKind>, unsigned> index; // -> edge within out[from]
+  firstEdge.assign(vertices + 1, 0);
+  for (const Link &link : topo.links)
+    if (group[link.from] != group[link.to])
+      ++firstEdge[group[link.from] + 1];
+  std::partial_sum(firstEdge.begin(), firstEdge.end(), firstEdge.begin());
+  numEdges.assign(vertices, 0);
+  edges.resize(firstEdge.back());
+  list.reserve(list.size() + edges.size());
+  // The number of an edge within those of its start: looked for, where they are few.
+  constexpr unsigned few = 32;
+  llvm::DenseMap<std::pair<uint64_t, unsigned>, unsigned> index;
+  auto key = [](unsigned from, unsigned to, LinkKind kind) {
+    return std::pair(uint64_t(from) << 32 | to, unsigned(kind));
+  };
+  auto numberOf = [&](unsigned from, unsigned to, LinkKind kind) {
+    llvm::ArrayRef<Edge> known = out(from);
+    if (known.size() < few)
+      return unsigned(
+          llvm::find_if(known,
+                        [&](const Edge &edge) { return edge.to == to && edge.kind == kind; }) -
+          known.begin());
+    if (known.size() == few)
+      for (unsigned i = 0; i < few; ++i)
+        index.try_emplace(key(from, known[i].to, known[i].kind), i);
+    return index.try_emplace(key(from, to, kind), unsigned(known.size())).first->second;
+  };
   for (unsigned i = 0; i < topo.links.size(); ++i) {
     const Link &link = topo.links[i];
     unsigned from = group[link.from], to = group[link.to];
     if (from == to)
       continue;
-    auto [it, added] = index.try_emplace({from, to, link.kind}, out[from].size());
-    if (added) {
-      out[from].push_back({to, unsigned(list.size()), link.kind, 0, 0, {}});
-      list.push_back({fmt::format("{}->{}", names[from], names[to]), ResourceKind::link, 0});
+    unsigned number = numberOf(from, to, link.kind);
+    Edge &edge = edges[firstEdge[from] + number];
+    if (number == numEdges[from]) {
+      ++numEdges[from];
+      edge = {to, unsigned(list.size()), link.kind, i};
+      list.push_back({ResourceKind::link, from, to, link.bandwidth(rate)});
+      continue;
     }
-    Edge &edge = out[from][it->second];
-    edge.bandwidth += link.bandwidth(rate);
-    edge.latencyNs = std::max(edge.latencyNs, link.latencyNs,
-                              [](const Rational &a, const Rational &b) { return a < b; });
-    edge.links.push_back(i);
-    list[edge.resource].capacity = edge.bandwidth;
+    if (edge.others < 0) {
+      edge.others = int(moreLinks.size());
+      moreLinks.emplace_back();
+    }
+    moreLinks[edge.others].push_back(i);
+    list[edge.resource].capacity += link.bandwidth(rate);
   }
+  marks.resize(vertices);
 }
 
 void ResourceModel::buildRanks() {
   std::vector<int> cores(topo.hosts.size(), -1);
-  auto add = [&](std::string name, ResourceKind kind, const Rational &capacity) {
-    list.push_back({std::move(name), kind, capacity});
+  auto add = [&](ResourceKind kind, unsigned rank, const Rational &capacity, unsigned number = 0) {
+    list.push_back({kind, rank, number, capacity});
     return unsigned(list.size()) - 1;
   };
+  perRank.reserve(topo.numRanks());
+  size_t more = 0; // at most
+  for (const GpuModel &model : topo.models)
+    more = std::max<size_t>(more, model.copyEngines);
+  list.reserve(list.size() + topo.numRanks() * (more + 2));
   for (unsigned r = 0; r < topo.numRanks(); ++r) {
     const Node &node = topo.rankNode(r);
     RankResources use;
@@ -101,13 +205,12 @@ void ResourceModel::buildRanks() {
       const Host &host = topo.hosts[node.host];
       int &shared = cores[node.host];
       if (shared < 0)
-        shared = int(add(host.name + ".cores", ResourceKind::compute,
-                         Rational(int64_t(std::max(1u, host.cores)))));
+        shared = int(add(ResourceKind::compute, r, Rational(int64_t(std::max(1u, host.cores)))));
       use.compute = unsigned(shared);
       use.units = 1;
       use.f32PerUnit = host.coreF32Flops;
       use.bf16PerUnit = host.coreBf16Flops;
-      for (const Edge &edge : out[vertex])
+      for (const Edge &edge : out(vertex))
         if ((edge.kind == LinkKind::shm || edge.kind == LinkKind::tcp) &&
             throughResource[edge.to] >= 0 && use.memory < 0) {
           use.memory = throughResource[edge.to];
@@ -117,23 +220,21 @@ void ResourceModel::buildRanks() {
       GpuModel unknown;
       const GpuModel &model = node.model >= 0 ? topo.models[node.model] : unknown;
       use.units = int64_t(std::max(1u, model.sms));
-      use.compute = add(node.name + ".sms", ResourceKind::compute, use.units);
+      use.compute = add(ResourceKind::compute, r, use.units);
       use.f32PerUnit = model.f32Flops / use.units;
       use.bf16PerUnit = model.bf16Flops / use.units;
       if (!model.hbmBytesPerSec.isZero()) {
-        use.memory = int(add(node.name + ".hbm", ResourceKind::hbm, model.hbmBytesPerSec));
+        use.memory = int(add(ResourceKind::hbm, r, model.hbmBytesPerSec));
         use.memoryPerByte = 1;
       }
-      Rational widest = 0;
-      std::map<unsigned, Rational> byTier;
-      for (const Edge &edge : out[vertex])
-        byTier[tier(edge.kind)] += edge.bandwidth;
-      for (const auto &[unused, sum] : byTier)
+      Rational widest = 0, byTier[4];
+      for (const Edge &edge : out(vertex))
+        byTier[tier(edge.kind)] += bandwidthOf(edge);
+      for (const Rational &sum : byTier)
         if (sum > widest)
           widest = sum;
       for (unsigned i = 0; i < model.copyEngines; ++i)
-        use.copyEngines.push_back(
-            add(fmt::format("{}.ce{}", node.name, i), ResourceKind::copyEngine, widest));
+        use.copyEngines.push_back(add(ResourceKind::copyEngine, r, widest, i));
       use.powerCapWatts = model.powerCapWatts;
     }
     perRank.push_back(std::move(use));
@@ -143,12 +244,12 @@ void ResourceModel::buildRanks() {
 /// What one transfer can carry over the planes of the bundles on its way: a maximum flow through
 /// the original links of the path.
 Rational ResourceModel::planeCap(const std::vector<const Edge *> &path) const {
-  Rational least = path.front()->bandwidth;
+  Rational least = bandwidthOf(*path.front());
   bool planes = false;
   for (const Edge *edge : path) {
-    least = std::min(least, edge->bandwidth,
+    least = std::min(least, bandwidthOf(*edge),
                      [](const Rational &a, const Rational &b) { return a < b; });
-    planes = planes || edge->links.size() > 1;
+    planes = planes || edge->others >= 0;
   }
   if (!planes)
     return least;
@@ -161,12 +262,12 @@ Rational ResourceModel::planeCap(const std::vector<const Edge *> &path) const {
     return it->second;
   };
   for (const Edge *edge : path)
-    for (unsigned l : edge->links) {
+    for (unsigned l : linksOf(*edge)) {
       unsigned from = at(topo.links[l].from), to = at(topo.links[l].to);
       graph.addArc(from, to, topo.links[l].bandwidth(rate));
     }
-  unsigned first = at(topo.links[path.front()->links.front()].from);
-  unsigned last = at(topo.links[path.back()->links.front()].to);
+  unsigned first = at(topo.links[path.front()->link].from);
+  unsigned last = at(topo.links[path.back()->link].to);
   Rational flow = graph.maxFlow(FlowGraph::Terminal{first, std::nullopt},
                                 FlowGraph::Terminal{last, std::nullopt});
   return flow.isValid() ? flow : least;
@@ -184,39 +285,48 @@ ResourceModel::Found ResourceModel::search(unsigned source, unsigned destination
     return found;
   }
   unsigned start = group[topo.ranks[source]], goal = group[topo.ranks[destination]];
+  // From where it leads back, or to ranks, which no way passes: the ports of all other hosts.
+  auto isDeadEnd = [&](unsigned vertex, unsigned from) {
+    return vertex != goal && llvm::all_of(out(vertex), [&](const Edge &edge) {
+             return edge.to == from || (edge.to != goal && vertexRank[edge.to] >= 0);
+           });
+  };
   for (unsigned most = 0; most <= 3; ++most) {
     // Breadth first, layer by layer; within a layer the widest way to each vertex wins.
-    struct Mark {
-      unsigned hops = ~0u;
-      Rational width;
-      unsigned previous = 0;
-      const Edge *edge = nullptr;
-    };
-    std::vector<Mark> marks(out.size());
     marks[start].hops = 0;
-    std::vector<unsigned> layer = {start};
+    std::vector<unsigned> layer = {start}, marked = {start};
     for (unsigned hops = 1; !layer.empty() && marks[goal].hops == ~0u; ++hops) {
       std::vector<unsigned> following;
       std::sort(layer.begin(), layer.end());
       for (unsigned v : layer) {
         if (v != start && vertexRank[v] >= 0)
           continue; // never through another rank
-        for (const Edge &edge : out[v]) {
+        for (const Edge &edge : out(v)) {
           Mark &mark = marks[edge.to];
           if (tier(edge.kind) > most || mark.hops < hops)
             continue;
-          Rational width = edge.bandwidth;
-          if (v != start && marks[v].width < width)
-            width = marks[v].width;
-          if (mark.hops == hops && !(mark.width < width))
+          // Another rank is passed by no way, and so no way's end but its own.
+          if (edge.to != goal && vertexRank[edge.to] >= 0)
+            continue;
+          const Rational *width = &bandwidthOf(edge);
+          if (v != start && marks[v].width < *width)
+            width = &marks[v].width;
+          if (mark.hops == hops && !(mark.width < *width))
+            continue;
+          if (mark.hops != hops && isDeadEnd(edge.to, v))
             continue;
           if (mark.hops != hops)
             following.push_back(edge.to);
-          mark = {hops, width, v, &edge};
+          mark = {hops, v, &edge, *width};
         }
       }
+      marked.insert(marked.end(), following.begin(), following.end());
       layer = std::move(following);
     }
+    llvm::scope_exit clear([&] {
+      for (unsigned v : marked)
+        marks[v].hops = ~0u;
+    });
     if (marks[goal].hops == ~0u)
       continue;
     std::vector<const Edge *> path;
@@ -239,7 +349,7 @@ ResourceModel::Found ResourceModel::search(unsigned source, unsigned destination
     hold(from.memory);
     for (const Edge *edge : path) {
       hold(int(edge->resource));
-      route.latencyNs += edge->latencyNs;
+      route.latencyNs += latencyOf(*edge);
       hold(throughResource[edge->to]);
     }
     hold(to.memory);
@@ -284,13 +394,14 @@ Reach ResourceModel::reachability(unsigned source, unsigned destination) {
 std::optional<CommonSwitch> ResourceModel::commonSwitch(llvm::ArrayRef<unsigned> members) const {
   auto edgeTo = [&](unsigned from, unsigned to) -> const Edge * {
     const Edge *widest = nullptr;
-    for (const Edge &edge : out[from])
-      if (edge.to == to && tier(edge.kind) == 0 && (!widest || widest->bandwidth < edge.bandwidth))
+    for (const Edge &edge : out(from))
+      if (edge.to == to && tier(edge.kind) == 0 &&
+          (!widest || bandwidthOf(*widest) < bandwidthOf(edge)))
         widest = &edge;
     return widest;
   };
   std::optional<CommonSwitch> best;
-  for (unsigned vertex = 0; vertex < out.size(); ++vertex) {
+  for (unsigned vertex = 0; vertex < vertexName.size(); ++vertex) {
     if (!inNetwork[vertex])
       continue;
     CommonSwitch found;
@@ -300,10 +411,10 @@ std::optional<CommonSwitch> ResourceModel::commonSwitch(llvm::ArrayRef<unsigned>
       if (!up || !down)
         break;
       for (const Edge *edge : {up, down})
-        if (found.cap.isZero() || edge->bandwidth < found.cap)
-          found.cap = edge->bandwidth;
-      if (found.latencyNs < up->latencyNs + down->latencyNs)
-        found.latencyNs = up->latencyNs + down->latencyNs;
+        if (found.cap.isZero() || bandwidthOf(*edge) < found.cap)
+          found.cap = bandwidthOf(*edge);
+      if (Rational both = latencyOf(*up) + latencyOf(*down); found.latencyNs < both)
+        found.latencyNs = both;
       found.up.push_back(up->resource);
       found.down.push_back(down->resource);
     }

@@ -2,7 +2,7 @@
 #include "ncclx/Topology/Tiers.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -44,21 +44,16 @@ private:
     double least = 0;
     int64_t count = 0;
   };
-  llvm::StringMap<Kind> kinds; ///< links and memories, by their name without numbers
+  /// Links and memories whose names differ in numbers alone.
+  llvm::DenseMap<std::pair<unsigned, unsigned>, Kind> kinds;
   std::vector<std::pair<std::set<unsigned>, unsigned>> known; ///< resources of each port
 
-  static std::string kindOf(llvm::StringRef name) {
-    std::string kind;
-    for (char c : name)
-      if (c < '0' || c > '9')
-        kind += c;
-    return kind;
-  }
   void leastOfEachKind() {
-    for (const Resource &resource : model.resources()) {
+    for (unsigned i = 0; i < model.resources().size(); ++i) {
+      const Resource &resource = model.resources()[i];
       if (resource.kind == ResourceKind::compute || resource.kind == ResourceKind::copyEngine)
         continue;
-      Kind &kind = kinds[kindOf(resource.name)];
+      Kind &kind = kinds[model.kindOfName(i)];
       double capacity = resource.capacity.toDouble();
       kind.least = kind.count++ ? std::min(kind.least, capacity) : capacity;
     }
@@ -75,6 +70,8 @@ bool Finder::cut() {
     int64_t block = 0, begin = 0;
     std::set<std::string> seen;
     for (int64_t r = 0; r < ranks; ++r) {
+      if (r > 0 && topo.rankNode(unsigned(r)).host == topo.rankNode(unsigned(r - 1)).host)
+        continue;
       std::string mine = key(topo.rankNode(unsigned(r)).host);
       if (mine.empty())
         return 0;
@@ -179,7 +176,7 @@ bool Finder::rate(size_t t) {
     size_t place = 0;
     for (unsigned resource : route->resources) {
       const Resource &r = model.resources()[resource];
-      Kind kind = kinds.lookup(kindOf(r.name));
+      Kind kind = kinds.lookup(model.kindOfName(resource));
       if (r.kind == ResourceKind::node)
         continue; // a host's memory, of all its processes
       if (r.kind == ResourceKind::hbm) {
@@ -197,7 +194,7 @@ bool Finder::rate(size_t t) {
           sharing *= double(tiers.list[s].size);
       stage.rate += kind.least / sharing;
       if (place == 1 && sharing == 1 && kind.count < int64_t(topo.numRanks())) {
-        tiers.why = fmt::format("not every rank has a link like '{}'", r.name);
+        tiers.why = fmt::format("not every rank has a link like '{}'", model.name(resource));
         return false;
       }
     }

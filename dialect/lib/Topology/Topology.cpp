@@ -1,7 +1,10 @@
 //===- Topology.cpp - Names and validation --------------------------------===//
 #include "ncclx/Topology/Topology.h"
 #include "Findings.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include <fmt/format.h>
 #include <map>
@@ -297,12 +300,17 @@ void Validator::checkRanks() {
 
 /// NCCL writes each link from both its ends; a link known from one end alone is a lost record.
 void Validator::checkSides() {
-  std::map<std::tuple<unsigned, unsigned, LinkKind>, unsigned> wires;
+  using Way = std::pair<uint64_t, unsigned>; // both ends, kind
+  auto way = [](unsigned from, unsigned to, LinkKind kind) {
+    return Way(uint64_t(from) << 32 | to, unsigned(kind));
+  };
+  llvm::DenseMap<Way, unsigned> wires;
+  wires.reserve(topo.links.size());
   for (const Link &l : topo.links)
-    wires[{l.from, l.to, l.kind}] += l.count;
+    wires[way(l.from, l.to, l.kind)] += l.count;
   for (const Link &l : topo.links) {
-    auto back = wires.find({l.to, l.from, l.kind});
-    unsigned forth = wires[{l.from, l.to, l.kind}];
+    auto back = wires.find(way(l.to, l.from, l.kind));
+    unsigned forth = wires.lookup(way(l.from, l.to, l.kind));
     unsigned other = back == wires.end() ? 0 : back->second;
     if (other >= forth)
       continue;
@@ -310,7 +318,7 @@ void Validator::checkSides() {
            "one-sided-link",
            fmt::format("{} {} link(s) from '{}' to '{}', but {} back", forth, name(l.kind).str(),
                        topo.nodes[l.from].name, topo.nodes[l.to].name, other));
-    wires[{l.from, l.to, l.kind}] = 0; // said once
+    wires[way(l.from, l.to, l.kind)] = 0; // said once
   }
 }
 
@@ -318,24 +326,25 @@ void Validator::checkSides() {
 void Validator::checkPeers() {
   struct Ports {
     unsigned wires = 0;
-    std::map<unsigned, unsigned> bySwitch;
+    llvm::SmallVector<std::pair<unsigned, unsigned>, 1> bySwitch; ///< sorted
   };
-  std::map<unsigned, Ports> ports; // GPU node -> scale-up wires that leave it
+  std::vector<Ports> ports(topo.nodes.size()); // of GPUs: scale-up wires that leave it
   std::map<std::pair<unsigned, int>, std::vector<unsigned>> peers;
   for (unsigned i = 0; i < topo.nodes.size(); ++i)
-    if (topo.nodes[i].kind == NodeKind::gpu) {
+    if (topo.nodes[i].kind == NodeKind::gpu)
       peers[{topo.nodes[i].host, topo.nodes[i].model}].push_back(i);
-      ports[i];
-    }
   for (const Link &l : topo.links) {
-    if (l.kind != LinkKind::nvlink && l.kind != LinkKind::xgmi)
+    if ((l.kind != LinkKind::nvlink && l.kind != LinkKind::xgmi) ||
+        topo.nodes[l.from].kind != NodeKind::gpu)
       continue;
-    auto it = ports.find(l.from);
-    if (it == ports.end())
+    Ports &mine = ports[l.from];
+    mine.wires += l.count;
+    if (topo.nodes[l.to].kind != NodeKind::nvswitch)
       continue;
-    it->second.wires += l.count;
-    if (topo.nodes[l.to].kind == NodeKind::nvswitch)
-      it->second.bySwitch[l.to] += l.count;
+    auto at = llvm::lower_bound(mine.bySwitch, std::pair(l.to, 0u));
+    if (at == mine.bySwitch.end() || at->first != l.to)
+      at = mine.bySwitch.insert(at, {l.to, 0});
+    at->second += l.count;
   }
   for (auto &[key, gpus] : peers) {
     unsigned most = 0;

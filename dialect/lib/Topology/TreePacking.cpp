@@ -112,8 +112,9 @@ private:
   TreeFlow flow;
   std::vector<bool> ways; ///< of Tree::sums, those that the flow has
   unsigned rows = 0;
-  double unit = 0; ///< seconds per byte that the program counts in
-  Edges edges[2];  ///< by Tree::sums
+  double unit = 0;  ///< seconds per byte that the program counts in
+  Matrix latencies; ///< seconds, by sender and receiver
+  Edges edges[2];   ///< by Tree::sums
   /// The same one behind the other, by parent * n + child.
   std::vector<Use> uses[2];
   std::vector<unsigned> firstUse[2];
@@ -150,7 +151,7 @@ private:
 };
 
 Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlow flow)
-    : n(group.size()), flow(flow) {
+    : n(group.size()), flow(flow), latencies(n, std::vector<double>(n, 0)) {
   if (flow != TreeFlow::sum)
     ways.push_back(false);
   if (flow != TreeFlow::spread)
@@ -178,6 +179,7 @@ Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlo
       std::optional<Route> route = resources.route(group[u], group[v]);
       if (!route || route->cap.toDouble() <= 0 || !resources.route(group[v], group[u]))
         continue;
+      latencies[u][v] = route->latencyNs.toDouble() * 1e-9;
       std::vector<Use> uses;
       double slowest = 0;
       for (unsigned resource : route->resources)
@@ -524,6 +526,7 @@ TreePacking Packer::packing(const Shares &of, unsigned shares) const {
     packing.depth = std::max(packing.depth, depth);
     packing.trees.push_back(std::move(tree));
   }
+  packing.latencies = latencies;
   // Edges that share a resource share it evenly.
   packing.edgeSeconds.assign(n, std::vector<double>(n, 0));
   for (unsigned u = 0; u < n; ++u)
@@ -592,35 +595,56 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
 }
 
 TreePacker::TreePacker(const Topology &topology, Rate rate)
-    : topology(topology), ranks(topology.numRanks()), resources(topology, rate) {
+    : topology(topology), rate(rate), ranks(topology.numRanks()) {
   constexpr unsigned fewPeers = 8, mostLanes = 16;
-  std::map<unsigned, std::set<std::string>> neighbours;
+  // From a node to a node, or to a bundle, whose numbers follow those of the nodes; once each.
+  std::vector<std::pair<unsigned, size_t>> ways;
+  std::map<std::string, size_t> bundles;
   for (const Link &link : topology.links) {
+    if (link.kind != LinkKind::nvlink && link.kind != LinkKind::xgmi)
+      continue;
     const Node &to = topology.nodes[link.to];
-    if (link.kind == LinkKind::nvlink || link.kind == LinkKind::xgmi)
-      neighbours[link.from].insert(to.bundle.empty() ? to.name : to.bundle);
+    size_t other = link.to;
+    if (!to.bundle.empty())
+      other = topology.nodes.size() + bundles.try_emplace(to.bundle, bundles.size()).first->second;
+    ways.push_back({link.from, other});
   }
+  std::sort(ways.begin(), ways.end());
+  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
+  std::vector<unsigned> neighbours(topology.nodes.size(), 0);
+  for (auto [from, to] : ways)
+    ++neighbours[from];
   for (unsigned rank = 0; rank < ranks; ++rank) {
     if (topology.rankNode(rank).kind != NodeKind::gpu)
       continue;
-    unsigned joined = neighbours[topology.ranks[rank]].size();
+    unsigned joined = neighbours[topology.ranks[rank]];
     lanes = std::max({lanes, std::min(mostLanes, joined), std::min(fewPeers, ranks - 1)});
-    if (const RankResources &own = resources.rank(rank); own.memory >= 0)
-      sums = std::max(sums, own.memoryPerByte.toDouble() /
-                                resources.resources()[own.memory].capacity.toDouble());
   }
+}
+
+double TreePacker::sumSecondsPerByte() {
+  if (sums)
+    return *sums;
+  sums = 0;
+  for (unsigned rank = 0; rank < ranks; ++rank) {
+    const RankResources &own = resources().rank(rank);
+    if (topology.rankNode(rank).kind == NodeKind::gpu && own.memory >= 0)
+      sums = std::max(*sums, own.memoryPerByte.toDouble() /
+                                 resources().resources()[own.memory].capacity.toDouble());
+  }
+  return *sums;
 }
 
 const Tiers &TreePacker::tiers() {
   if (!theTiers)
-    theTiers = findTiers(topology, resources);
+    theTiers = findTiers(topology, resources());
   return *theTiers;
 }
 
 const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, TreeFlow flow) {
   auto [it, isNew] = known.try_emplace({group.vec(), flow});
   if (isNew)
-    it->second = packTrees(resources, group, flow);
+    it->second = packTrees(resources(), group, flow);
   return it->second ? &*it->second : nullptr;
 }
 
@@ -628,6 +652,6 @@ const Routing *TreePacker::route(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<
                                  unsigned maxShares) {
   auto [it, isNew] = routings.try_emplace({group.vec(), amounts.vec(), maxShares});
   if (isNew)
-    it->second = routeFlows(resources, group, amounts, maxShares);
+    it->second = routeFlows(resources(), group, amounts, maxShares);
   return it->second ? &*it->second : nullptr;
 }

@@ -29,6 +29,19 @@ TopologyCost::TopologyCost(const topology::Topology &topology, topology::Rate ra
   costs.handover *= cores > 0 ? std::max(0.0, ranks / cores - 1) : 0;
 }
 
+const TopologyCost::Way &TopologyCost::way(int64_t from, int64_t to) const {
+  auto [it, isNew] = ways.try_emplace({from, to});
+  if (!isNew)
+    return it->second;
+  if (std::optional<topology::Route> route = model.route(unsigned(from), unsigned(to)))
+    it->second = {true,
+                  model.reachability(unsigned(from), unsigned(to)) == topology::Reach::hostOnly,
+                  route->latencyNs.toDouble() * 1e-9,
+                  route->cap.isZero() ? 0 : route->cap.toDouble(),
+                  {route->resources.begin(), route->resources.end()}};
+  return it->second;
+}
+
 unsigned TopologyCost::numResources() const { return capacities.size(); }
 double TopologyCost::capacity(unsigned resource) const { return capacities[resource]; }
 
@@ -101,23 +114,23 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
   Cost cost;
   cost.before = costs.copy;
   double bytes = 0;
-  std::vector<std::pair<unsigned, double>> held; // resource, bytes through it
-  double slowest = 0;                            // seconds at the routes' own caps
+  llvm::SmallVector<std::pair<unsigned, double>, 8> held; // resource, bytes through it
+  double slowest = 0;                                     // seconds at the routes' own caps
   bool sockets = false;
   for (const Part &write : query.writes) {
     int64_t source = query.reads.empty() ? query.rank : query.reads.front().rank;
     bytes += double(write.bytes);
-    std::optional<topology::Route> route = model.route(source, write.rank);
-    if (!route) {
+    const Way &route = way(source, write.rank);
+    if (!route.exists) {
       if (write.bytes > 0)
         cost.apart = {source, write.rank};
       continue;
     }
-    cost.landing = std::max(cost.landing, route->latencyNs.toDouble() * 1e-9);
-    sockets |= model.reachability(source, write.rank) == topology::Reach::hostOnly;
-    if (!route->cap.isZero())
-      slowest += double(write.bytes) / route->cap.toDouble();
-    for (unsigned resource : route->resources)
+    cost.landing = std::max(cost.landing, route.latency);
+    sockets |= route.sockets;
+    if (route.cap != 0)
+      slowest += double(write.bytes) / route.cap;
+    for (unsigned resource : route.resources)
       held.push_back({resource, double(write.bytes)});
   }
   if (bytes == 0)
@@ -206,8 +219,8 @@ Cost TopologyCost::signal(const OpCostQuery &query) const {
   Cost cost;
   cost.before = costs.signal;
   if (query.signalled >= 0 && query.signalled != query.rank) {
-    if (auto ns = model.latencyNs(query.rank, query.signalled))
-      cost.landing = ns->toDouble() * 1e-9;
+    if (const Way &route = way(query.rank, query.signalled); route.exists)
+      cost.landing = route.latency;
     else
       cost.apart = {query.rank, query.signalled};
   }

@@ -20,15 +20,25 @@ using namespace mlir::ncclx::overlap;
 
 namespace {
 
-constexpr size_t mostOps = 16;
+constexpr size_t mostOps = 32; // two bits of a key each
+constexpr size_t mostStates = 400'000;
 
 class Search {
 public:
   Search(const Problem &problem, int64_t limit, double frequency)
-      : problem(problem), graph(problem), limit(limit), frequency(frequency),
-        n(problem.ops.size()) {}
-  /// The best schedule that takes less than `bound`, if there is one.
+      : problem(problem), graph(problem), limit(limit), frequency(frequency), n(problem.ops.size()),
+        firstOfQueue(n) {
+    for (unsigned i = 0; i < n; ++i) {
+      firstOfQueue[i] = i;
+      for (unsigned j = 0; j < i && problem.ops[i].collective; ++j)
+        if (problem.ops[j].collective && problem.ops[j].queue == problem.ops[i].queue)
+          firstOfQueue[i] = firstOfQueue[j];
+    }
+  }
+  /// The best schedule that takes less than `bound`, if there is one, and the states are not too
+  /// many.
   std::optional<Schedule> run(double bound);
+  bool isTooLarge() const { return nodes.size() > mostStates; }
 
 private:
   /// Two bits for each op: placed, complete.
@@ -44,6 +54,7 @@ private:
   const int64_t limit;
   const double frequency;
   const size_t n;
+  std::vector<unsigned> firstOfQueue; ///< of each collective: the first in its queue
   std::vector<Node> nodes;
   std::unordered_map<Key, std::vector<int>> level;
   std::vector<Key> order; ///< keys of the level, as they came
@@ -86,13 +97,15 @@ int64_t Search::alive(Key key, std::optional<unsigned> starting) const {
 
 double Search::bound(Key key, const Clock &clock) const {
   double kernels = 0, latest = clock.now;
-  double end[mostOps];
+  double end[mostOps], queued[mostOps] = {}; // by the first op of a queue
   for (unsigned i = 0; i < n; ++i) {
     const Op &op = problem.ops[i];
     end[i] = clock.now;
     if (complete(key, i))
       continue;
     double seconds = op.clocked ? op.seconds / frequency : op.seconds;
+    if (op.collective && !placed(key, i))
+      queued[firstOfQueue[i]] += seconds;
     if (placed(key, i))
       end[i] += clock.rest(i);
     else {
@@ -103,6 +116,10 @@ double Search::bound(Key key, const Clock &clock) const {
     }
     latest = std::max(latest, end[i]);
   }
+  for (const Clock::Flight &flight : clock.flights)
+    queued[firstOfQueue[flight.op]] += flight.rest;
+  for (double seconds : queued)
+    latest = std::max(latest, clock.now + seconds);
   return std::max(latest, clock.now + kernels);
 }
 
@@ -144,7 +161,7 @@ std::optional<Schedule> Search::run(double upper) {
     order.clear();
     for (Key key : keys)
       for (int from : states[key])
-        for (unsigned op = 0; op < n; ++op) {
+        for (unsigned op = 0; op < n && !isTooLarge(); ++op) {
           bool collective = problem.ops[op].collective;
           Clock clock = nodes[from].clock;
           if (placed(key, op)) {
@@ -162,6 +179,8 @@ std::optional<Schedule> Search::run(double upper) {
           }
         }
   }
+  if (isTooLarge())
+    return std::nullopt;
   int last = -1;
   for (auto &[key, states] : level)
     for (int state : states)
@@ -187,12 +206,16 @@ std::optional<Schedule> mlir::ncclx::overlap::solveExactly(const Problem &proble
     return given;
   int64_t limit = memoryBudget ? peakBytes(problem, given) + *memoryBudget
                                : std::numeric_limits<int64_t>::max();
+  bool tooLarge = false;
   auto atClock = [&](double frequency) {
-    std::optional<Schedule> found =
-        Search(problem, limit, frequency).run(secondsAt(problem, given, frequency));
+    Search search(problem, limit, frequency);
+    std::optional<Schedule> found = search.run(secondsAt(problem, given, frequency));
+    tooLarge |= search.isTooLarge();
     return found.value_or(given);
   };
   Schedule best = atClock(1);
+  if (tooLarge)
+    return std::nullopt;
   const Power &power = problem.power;
   if (power.capWatts <= 0 || evaluate(problem, best).frequency >= 1)
     return best;
@@ -209,5 +232,7 @@ std::optional<Schedule> mlir::ncclx::overlap::solveExactly(const Problem &proble
       best = schedule;
     }
   }
+  if (tooLarge)
+    return std::nullopt;
   return best;
 }

@@ -1,5 +1,6 @@
 //===- FunctionProblem.cpp - A function as a problem, and back -----------------------===//
 #include "FunctionProblem.h"
+#include "ncclx/Analysis/Products.h"
 #include "ncclx/Overlap/Solve.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -155,6 +156,20 @@ void FunctionProblem::complete(Operation *op) {
   });
 }
 
+std::optional<unsigned> FunctionProblem::productEndedBy(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  std::optional<Scaling> scaling = generic ? matchScaling(generic) : std::nullopt;
+  if (!scaling || scaling->extends)
+    return std::nullopt;
+  Value made = generic.getDpsInputs().front();
+  auto product = numbers.find(made.getDefiningOp());
+  if (product == numbers.end() || !made.hasOneUse() ||
+      producers(op) != std::vector<unsigned>{product->second})
+    return std::nullopt;
+  auto first = dyn_cast_or_null<linalg::LinalgOp>(sites[product->second].op);
+  return first && isProduct(first) ? std::optional(product->second) : std::nullopt;
+}
+
 std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
                                  const LoopCosts &loops) {
   complete(op);
@@ -171,6 +186,12 @@ std::string FunctionProblem::add(Operation *op, const overlap::CostModel &cost,
   }
   if (auto await = dyn_cast<AwaitOp>(op))
     return addAwait(await, cost);
+  if (std::optional<unsigned> product = productEndedBy(op)) {
+    sites[*product].ends.push_back(op);
+    numbers[op] = *product;
+    problem.buffers[*product].bytes = bytesOf(op->getResult(0).getType());
+    return "";
+  }
   unsigned number = problem.ops.size();
   std::optional<overlap::Op> priced;
   auto loop = loops.find(op);
@@ -384,6 +405,8 @@ void FunctionProblem::apply(const overlap::Schedule &schedule) {
         at + 1 < schedule.size() && schedule[at + 1] == overlap::Step{StepKind::await, step.op};
     if (step.kind == StepKind::run || isa<StartOp>(site.op) || alone) {
       place(site.op);
+      for (Operation *end : site.ends)
+        place(end);
       continue;
     }
     for (Value value : usedValues(site.op))

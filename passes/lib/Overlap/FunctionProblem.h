@@ -30,6 +30,9 @@ public:
     Operation *op = nullptr;
     CollectiveOpInterface collective; ///< null for kernels
     SmallVector<AwaitOp, 1> awaits;   ///< of a start; none if a loop or the next iteration has it
+    /// Of a product: what scales or rounds its result, in which nobody else has a part. A library
+    /// does it with the product, and nothing may come between.
+    SmallVector<Operation *, 1> ends = {};
   };
 
   /// Reads the block, or says why it is not taken.
@@ -79,6 +82,7 @@ private:
   void complete(Operation *before);
   void addCollective(CollectiveOpInterface op, StartOp start, const overlap::CostModel &cost);
   std::string addAwait(AwaitOp await, const overlap::CostModel &cost);
+  std::optional<unsigned> productEndedBy(Operation *op);
   void place(Operation *op);
 };
 

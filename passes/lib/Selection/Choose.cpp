@@ -3,6 +3,7 @@
 #include "ByTiers.h"
 
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/Selection/Selection.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -87,6 +88,8 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
     return llvm::formatv("its groups of {0} are too large to simulate", getGroupSize(op));
   switch (algorithm) {
   case Algorithm::Hierarchical:
+    if (!byTiers && op.getDataflow().route != Dataflow::Route::All && ranks > mostOneByOne)
+      return llvm::formatv("its {0} ranks are too many to simulate one by one", ranks);
     return byTiers.value_or("");
   case Algorithm::Trees:
   case Algorithm::Routed:
@@ -102,7 +105,7 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
     return whyNoSwitch(op, target.loadStore ? target.trees : nullptr);
   case Algorithm::Ring:
   case Algorithm::Bruck:
-    if ((!byTiers || axes > 1) && ranks > mostOneByOne)
+    if ((!byTiers || axes != 1) && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);
     return "";
   default:
@@ -140,6 +143,7 @@ private:
   LogicalResult time(Candidate &candidate,
                      double horizon = std::numeric_limits<double>::infinity());
   LogicalResult byTime(bool alternatives);
+  LogicalResult searchChunks(Candidate &candidate, int64_t events);
   std::string whyNotWorthIt(const Candidate &candidate);
   void keepIfBetter(const Candidate &candidate);
   /// Would `candidate`, however fast, not be taken for its bits alone?
@@ -172,8 +176,9 @@ Chooser::Chooser(CollectiveOpInterface op, size_t axes, const SelectionTarget &t
     byTiers = whyNotByTiers(op, target);
   for (unsigned number = 0; number <= getMaxEnumValForAlgorithm(); ++number) {
     Algorithm algorithm = *symbolizeAlgorithm(number);
-    choice.candidates.push_back(
-        {algorithm, std::nullopt, 0, whyNot(op, algorithm, axes).value_or("")});
+    Candidate &candidate = choice.candidates.emplace_back();
+    candidate.algorithm = algorithm;
+    candidate.refused = whyNot(op, algorithm, axes).value_or("");
   }
 }
 
@@ -189,8 +194,46 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
     return failure();
   candidate.refused = time->cannot;
   candidate.scratch = time->scratch;
-  if (time->cannot.empty())
-    candidate.seconds = time->seconds;
+  candidate.hops = time->hops;
+  if (!time->cannot.empty())
+    return success();
+  candidate.seconds = time->seconds;
+  return searchChunks(candidate, time->events);
+}
+
+/// Of an algorithm that goes in chunks, where nothing says in how many: tries numbers that are some
+/// way apart, as long as little is simulated. What of the chunks goes which way is a whole number,
+/// so that the time jumps up and down with theirs.
+LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
+  constexpr int64_t mostEvents = 400'000, most = 128;
+  constexpr double goodEnough = 1.005;
+  Dataflow flow = op.getDataflow();
+  if (candidate.algorithm != Algorithm::Hierarchical || op.getAlgorithm() ||
+      op->hasAttr(chunksAttrName) || (flow.inCut && flow.outCut) || choice.bytes < leastTold ||
+      lookupGrid(op).getNumRanks() > mostOneByOne)
+    return success();
+  double bound = choice.bound && !choice.bound->unreachable ? choice.bound->seconds.toDouble() : 0;
+  int64_t last = 0;
+  for (int64_t below = most; below > 0; below /= 2)
+    for (int64_t eighths : {8, 7, 6, 5}) {
+      int64_t chunks = below * eighths / 8;
+      if (chunks == 0 || chunks == last)
+        continue;
+      last = chunks;
+      if (events > mostEvents || *candidate.seconds <= goodEnough * bound)
+        return success();
+      FailureOr<AloneTime> time =
+          timeAlone(op, candidate.algorithm, target, bytes, *candidate.seconds, chunks);
+      if (failed(time))
+        return failure();
+      events += time->events;
+      if (!time->cannot.empty() || time->seconds >= *candidate.seconds)
+        continue;
+      candidate.seconds = time->seconds;
+      candidate.scratch = time->scratch;
+      candidate.hops = time->hops;
+      candidate.chunks = chunks;
+    }
   return success();
 }
 

@@ -3,6 +3,7 @@
 #include "ReadTarget.h"
 
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Remarks.h"
@@ -156,6 +157,8 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       return WalkResult::interrupt();
     }
     op.setAlgorithm(*choice.algorithm);
+    if (int64_t chunks = choice.chosen().chunks)
+      op->setAttr(chunksAttrName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), chunks));
     scratch[function] += choice.chosen().scratch;
     setOrder(op);
     auto options = [](StringRef name) {

@@ -1,8 +1,11 @@
 //===- Explain.cpp - What would run, why, and how far from the bound ----------------------===//
+#include "Explain.h"
 #include "ReadTarget.h"
 
+#include "ncclx/Conversion/Passes.h"
 #include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/Sizes.h"
+#include "ncclx/Topology/Resources.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -18,7 +21,7 @@ namespace mlir::ncclx {
 using namespace mlir;
 using namespace mlir::ncclx;
 
-static std::string sizeText(int64_t bytes) {
+std::string mlir::ncclx::sizeText(int64_t bytes) {
   static const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = double(bytes);
   int unit = 0;
@@ -30,7 +33,7 @@ static std::string sizeText(int64_t bytes) {
   return text;
 }
 
-static double secondsOf(const std::optional<topology::LowerBound> &bound) {
+double mlir::ncclx::secondsOf(const std::optional<topology::LowerBound> &bound) {
   return bound && !bound->unreachable ? bound->seconds.toDouble() : 0;
 }
 
@@ -49,6 +52,18 @@ static FailureOr<size_t> axesOf(CollectiveOpInterface op) {
   if (failed(grid))
     return failure();
   return grid->axesOf(op).size();
+}
+
+/// Of its first group; nothing where that is large, or some member cannot be reached.
+static std::optional<unsigned> eccentricityOf(CollectiveOpInterface op,
+                                              const SelectionTarget &target) {
+  constexpr int64_t mostMembers = 256; // all pairs are routed
+  if (getGroupSize(op) > mostMembers)
+    return std::nullopt;
+  SmallVector<int64_t> first = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+  std::vector<unsigned> group(first.begin(), first.end());
+  topology::ResourceModel resources(*target.topology, target.rate);
+  return topology::eccentricity(resources, group);
 }
 
 LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarget &target,
@@ -84,18 +99,26 @@ LogicalResult mlir::ncclx::explain(CollectiveOpInterface op, const SelectionTarg
   else
     os << "  bound  " << llvm::format("%.2f us", bound * 1e6) << " by " << known->argument << ": "
        << known->detail << " (" << topology::name(known->links) << ")\n";
+  // Of many pieces a chain holds those that wait for each other's places, too.
+  constexpr int64_t mostBytesOfHops = 1 << 20;
+  bool tellHops = choice.bytes <= mostBytesOfHops;
+  if (std::optional<unsigned> farthest = tellHops ? eccentricityOf(op, target) : std::nullopt)
+    os << "  hops   " << *farthest << " to the farthest member: the topology's eccentricity\n";
   double best = 0;
   for (const Candidate &candidate : choice.candidates)
     if (candidate.seconds && (best == 0 || *candidate.seconds < best))
       best = *candidate.seconds;
-  os << "  algorithm    predicted us   of bound    of best        scratch\n";
+  os << "  algorithm    predicted us   of bound    of best" << (tellHops ? "   hops" : "")
+     << "        scratch\n";
   for (const Candidate &candidate : choice.candidates) {
     std::string name = stringifyAlgorithm(candidate.algorithm).str();
     if (candidate.seconds)
       os << llvm::format(
-          "  %-10s %14.2f %10s %10s %14s\n", name.c_str(), *candidate.seconds * 1e6,
+          "  %-10s %14.2f %10s %10s%s %14s\n", name.c_str(), *candidate.seconds * 1e6,
           ratio(*candidate.seconds, secondsOf(choice.boundOf(candidate.algorithm))).c_str(),
-          ratio(*candidate.seconds, best).c_str(), sizeText(candidate.scratch).c_str());
+          ratio(*candidate.seconds, best).c_str(),
+          tellHops ? llvm::formatv(" {0,6}", candidate.hops).str().c_str() : "",
+          sizeText(candidate.scratch).c_str());
     else
       os << llvm::format("  %-10s refused: %s\n", name.c_str(), candidate.refused.c_str());
   }
@@ -160,6 +183,37 @@ LogicalResult mlir::ncclx::printSelector(CollectiveOpInterface op, const Selecti
   return success();
 }
 
+OwningOpRef<ModuleOp> mlir::ncclx::graphOf(StringRef kind, int64_t ranks, int64_t bytes,
+                                           Location loc) {
+  // Whole shards, so that every collective takes it.
+  int64_t shard = std::max<int64_t>(1, llvm::divideCeil(llvm::divideCeil(bytes, 4), ranks));
+  int64_t whole = shard * ranks;
+  auto is = [&](std::initializer_list<StringRef> names) { return llvm::is_contained(names, kind); };
+  std::string words;
+  if (is({"all_gather", "gather", "reduce_scatter", "scatter"}))
+    words += " dim 0";
+  if (is({"broadcast", "reduce", "gather", "scatter"}))
+    words += " root [0]";
+  if (is({"reduce_scatter", "all_reduce", "reduce"}))
+    words += " sum accumulate f32 order any";
+  if (kind == "all_to_all")
+    words += " split 0 concat 0";
+  if (kind == "permute")
+    words += " shift 1";
+  int64_t in = is({"all_gather", "gather"}) ? shard : whole;
+  int64_t out = is({"reduce_scatter", "scatter"}) ? shard : whole;
+  std::string text = llvm::formatv(
+      "ncclx.grid @ranks [\"x\" = {0}]\nfunc.func @asked(%a: tensor<{1}xf32>) -> tensor<{2}xf32> "
+      "{{\n"
+      "  %r = ncclx.{3} %a{4} over @ranks[\"x\"] : tensor<{1}xf32> -> tensor<{2}xf32>\n"
+      "  return %r : tensor<{2}xf32>\n}\n",
+      ranks, in, out, kind, words);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, loc.getContext());
+  if (!module)
+    emitError(loc, "ncclx-explain: '") << kind << "' is no collective that has a size";
+  return module;
+}
+
 //===--- the pass -------------------------------------------------------------------------===//
 
 namespace {
@@ -177,7 +231,12 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
     OwningOpRef<ModuleOp> asked;
     ModuleOp module = getOperation();
     if (!collective.empty()) {
-      asked = build();
+      if (ranks < 1 || bytes < 1) {
+        emitError(module.getLoc(), "ncclx-explain: collective=")
+            << collective << " needs ranks and bytes";
+        return signalPassFailure();
+      }
+      asked = graphOf(collective, ranks, bytes, module.getLoc());
       if (!asked)
         return signalPassFailure();
       module = *asked;
@@ -191,46 +250,14 @@ struct Explain : ncclx::impl::ExplainBase<Explain> {
       return WalkResult(said);
     });
     if (walked.wasInterrupted())
-      signalPassFailure();
-  }
-
-  /// A graph of the collective that the options ask for, of f32.
-  OwningOpRef<ModuleOp> build() {
-    Location loc = getOperation().getLoc();
-    if (ranks < 1 || bytes < 1) {
-      emitError(loc, "ncclx-explain: collective=") << collective << " needs ranks and bytes";
-      return nullptr;
-    }
-    // Whole shards, so that every collective takes it.
-    int64_t shard = std::max<int64_t>(1, llvm::divideCeil(llvm::divideCeil(bytes, 4), ranks));
-    int64_t whole = shard * ranks;
-    StringRef kind = collective;
-    auto is = [&](std::initializer_list<StringRef> names) {
-      return llvm::is_contained(names, kind);
-    };
-    std::string words;
-    if (is({"all_gather", "gather", "reduce_scatter", "scatter"}))
-      words += " dim 0";
-    if (is({"broadcast", "reduce", "gather", "scatter"}))
-      words += " root [0]";
-    if (is({"reduce_scatter", "all_reduce", "reduce"}))
-      words += " sum accumulate f32 order any";
-    if (kind == "all_to_all")
-      words += " split 0 concat 0";
-    if (kind == "permute")
-      words += " shift 1";
-    int64_t in = is({"all_gather", "gather"}) ? shard : whole;
-    int64_t out = is({"reduce_scatter", "scatter"}) ? shard : whole;
-    std::string text = llvm::formatv(
-        "ncclx.grid @ranks [\"x\" = {0}]\nfunc.func @asked(%a: tensor<{1}xf32>) -> tensor<{2}xf32> "
-        "{{\n"
-        "  %r = ncclx.{3} %a{4} over @ranks[\"x\"] : tensor<{1}xf32> -> tensor<{2}xf32>\n"
-        "  return %r : tensor<{2}xf32>\n}\n",
-        ranks.getValue(), in, out, kind, words);
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &getContext());
-    if (!module)
-      emitError(loc, "ncclx-explain: '") << collective << "' is no collective that has a size";
-    return module;
+      return signalPassFailure();
+    if (minBytes > 0)
+      return;
+    llvm::DenseSet<Operation *> named;
+    module.walk([&](CollectiveOpInterface op) { named.insert(getSchedule(op)); });
+    for (auto program : module.getOps<ctran::ProgramOp>())
+      if (!named.contains(program) && failed(explainWritten(program, target->get(), llvm::outs())))
+        return signalPassFailure();
   }
 };
 } // namespace

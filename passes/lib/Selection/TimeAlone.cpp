@@ -5,6 +5,7 @@
 #include "ncclx/CTran/Access.h"
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
+#include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Selection/Selection.h"
 
@@ -49,7 +50,7 @@ static void cloneSchedule(OpBuilder &b, ctran::ProgramOp program) {
 /// A module with one function that executes a memref form of `op` on its arguments, which are of
 /// `bytes` where that is given.
 static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
-                                     std::optional<int64_t> bytes) {
+                                     std::optional<int64_t> bytes, int64_t chunks) {
   OpBuilder b(op->getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(op.getLoc());
   b.setInsertionPointToStart(module->getBody());
@@ -87,6 +88,8 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
     alone.setAlgorithm(*algorithm);
     alone->removeAttr(NCCLXDialect::getScheduleAttrName());
   }
+  if (chunks)
+    alone->setAttr(chunksAttrName, b.getI64IntegerAttr(chunks));
   if (alone.isReduction())
     alone->setAttr("order", ReductionOrderAttr::get(b.getContext(), ReductionOrder::Any));
   func::ReturnOp::create(b, op.getLoc(), out);
@@ -117,7 +120,8 @@ std::unique_ptr<Pass> mlir::ncclx::createLowering(const SelectionTarget &target,
 FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
                                             std::optional<Algorithm> algorithm,
                                             const SelectionTarget &target,
-                                            std::optional<int64_t> bytes, double horizon) {
+                                            std::optional<int64_t> bytes, double horizon,
+                                            int64_t chunks) {
   if (failed(requireKnownSizes(op)))
     return failure();
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -126,7 +130,7 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
            << ranks << " ranks, but the topology '" << target.topology->name << "' has "
            << target.topology->numRanks();
   bool byOne = isTimedByOne(op, algorithm, target);
-  OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes);
+  OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes, chunks);
   PassManager pm(op->getContext());
   pm.addPass(createLowering(target, /*oneKernel=*/false, /*blocks=*/0, byOne && !isFlat(target),
                             /*onlyTimed=*/true));
@@ -160,6 +164,7 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   else
     time = ctran::machine::simulate(**schedule, TopologyCost(*target.topology, target.rate),
                                     timeOptions);
+  alone.events = time.events;
   if (time.apart)
     alone.cannot = time.message;
   else if (time.late)
@@ -167,5 +172,6 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   else if (!time.ok)
     return op->emitOpError("cannot be timed: ") << time.message;
   alone.seconds = time.makespan;
+  alone.hops = time.hops;
   return alone;
 }

@@ -54,6 +54,7 @@ Status Plan::shapeFrom(const ncclxrtCudaPlanDesc_t *source) {
                    wrong);
     kernel.gemm = std::make_unique<Gemm>(*d.gemm);
   }
+  computes = !kernels.empty();
   if (desc.module)
     module = desc.module;
   gemms = std::make_unique<Gemms>(comm, desc.cublaslt ? desc.cublaslt : "");
@@ -136,6 +137,12 @@ Status Plan::makeStreams() {
     if (Status s = comm.call(cuda.createEvent(&lane.event, noTiming), "cuEventCreate"); !s.ok())
       return s;
   }
+  if (computes)
+    if (Status s =
+            comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
+                      "cuDeviceGetAttribute");
+        !s.ok())
+      return s;
   for (const Shape::Slots &slots : shape.slots) {
     auto &array = raised.emplace_back(comm.nranks());
     for (Raised &r : array) {

@@ -129,6 +129,8 @@ private:
     std::vector<Address> rehearsed; ///< its arguments when it was rehearsed
   };
   std::vector<Kernel> kernels;
+  bool computes = false; ///< there are kernels
+  int processors = 0;    ///< of this GPU; known where there are kernels
   Address workspace = 0; ///< of all products
   int64_t workspaceLane = 0;
   bool oneStream = false;

@@ -240,6 +240,10 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
   // 32 blocks add at 0.8 TB/s on an H200 (test/Bench/cuda): of long pieces that is slower than the
   // wire, so they get more.
   int64_t most = std::clamp<int64_t>(job.bytes >> 20, 32, 128);
+  // Where products compute, their blocks keep their SMs to the end: what is added gets none before,
+  // and then all, while the next one waits.
+  if (computes)
+    most = std::max<int64_t>(most, 4 * int64_t(processors));
   auto kernel = reduceKernels.find(key);
   return check(launchOwn(lanes[placeOf(lane)],
                          kernel == reduceKernels.end() ? nullptr : kernel->second,

@@ -46,22 +46,24 @@ def graph(name, arguments, body, results):
 def case(name, title, with_, without):
     graph(name + ".with", *with_)
     graph(name + ".without", *without)
+    graph(name + ".only", *one)  # what comes beside it
     cases.append((name, title))
 
 
+one = [("%x", SHARD)], gather(0, "%x") + await_(0), ["%g0"]
 memory = [("%a", WHOLE), ("%b", WHOLE)]
 text, last = sums(3)
 case("memory", "memory-bound sums, gather beside them", (memory + [("%x", SHARD)], gather(0, "%x") + text + await_(0), [last, "%g0"]),
      (memory, text, [last]))
-one, two = ([("%x", SHARD)], gather(0, "%x") + await_(0), ["%g0"]), [("%x", SHARD), ("%y", SHARD)]
+two = [("%x", SHARD), ("%y", SHARD)]
 case("two", "one gather, another beside it", (two, gather(0, "%x") + gather(1, "%y") + await_(0) + await_(1), ["%g0", "%g1"]), one)
 case("three", "sums and a gather, another gather beside both",
      (memory + two, gather(0, "%x") + gather(1, "%y") + text + await_(0) + await_(1), [last, "%g0", "%g1"]),
      (memory + [("%x", SHARD)], gather(0, "%x") + text + await_(0), [last, "%g0"]))
 with open(os.path.join(folder, "cases.inc"), "w") as f:
     for name, _ in cases:
-        f.write(f'#include "{name}_with.h"\n#include "{name}_without.h"\n')
+        f.write(f'#include "{name}_with.h"\n#include "{name}_without.h"\n#include "{name}_only.h"\n')
     f.write("static const Case cases[] = {\n")
     for name, title in cases:
-        f.write(f'    {{"{title}", SCHEDULE({name}_with), SCHEDULE({name}_without), {{{{Collective::AllGather, {ROWS * COLUMNS}u}}}}}},\n')
+        f.write(f'    {{"{title}", SCHEDULE({name}_with), SCHEDULE({name}_without), SCHEDULE({name}_only), {{{{Collective::AllGather, {ROWS * COLUMNS}u}}}}, 1, ""}},\n')
     f.write("};\n")

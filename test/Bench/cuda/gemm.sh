@@ -46,7 +46,7 @@ run() {
         --topology="$here/h200x2-nvswitch.json"
     done
   done
-  check "layer, small" "${base[@]}" "$here/graphs/layer_small.with.mlir" --topology="$here/h200x2-nvswitch.json"
+  check "layer, small" "${base[@]}" "$here/graphs/layers_small.plain.mlir" --topology="$here/h200x2-nvswitch.json"
   check "layer" "${base[@]}" "$here/graphs/layer.mlir" --topology="$here/h200x8-nvswitch.json"
   # Without cuBLASLt the same graphs, every bit.
   check "scales, generated" "${base[@]}" --gemm=generated "$here/graphs/scales.mlir" \

@@ -2,19 +2,23 @@
 //
 // Of each case of overlap.py, in turn in each round: the compiled schedule; the same computation
 // without its collectives; that, and NCCL's collectives behind it on the same stream (what a serial
-// program takes). JSON lines with medians, also of energy and SM clock by NVML where it is there, a
-// GPU. Ranks are threads, each with a GPU.
+// program takes); and with --async-tp PyTorch's form of it, by a process that this one starts.
+// Behind the rounds the collectives alone, compiled too. JSON lines with medians, also of energy
+// and SM clock by NVML where it is there, a GPU. The floor is the longest of computation,
+// collectives, and the energy of both over the power limit. Ranks are threads, each with a GPU.
 //
 //   overlap [--seconds=S] [--rounds=N] [--warm-up=S] [--only=TEXT] [--cublaslt=FILE] [--nccl=FILE]
-//   [--driver=FILE] [--trace=FILE]
+//   [--driver=FILE] [--trace=FILE] [--async-tp=async_tp.py]
 //
-// A trace has a line for each op of the last of three more launches of each case, of rank 0.
+// A trace has a line for each op of the last of a second's more launches of each case, ours and the
+// computation's, of rank 0.
 // The warm-up is before the first case: the card stays warm.
 //
 //===----------------------------------------------------------------------===//
 #include "ncclxrt/cuda.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -25,6 +29,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 struct Collective {
@@ -40,15 +45,20 @@ struct Schedule {
 };
 struct Case {
   const char *title;
-  Schedule with, without;
+  Schedule with, without, only;
   std::vector<Collective> collectives;
+  int layers;          ///< that one run goes through
+  const char *asyncTp; ///< what async_tp.py is asked for; empty: nothing
 };
+enum Contender { Ours, Compute, SerialNccl, AsyncTp, Only, contenders };
+constexpr const char *names[] = {"ours", "compute", "serial_nccl", "async_tp", "collectives"};
+constexpr Contender compared[] = {Ours, Compute, SerialNccl, AsyncTp};
 #define SCHEDULE(name) {name##_describe, name##_program, name##_input, name##_inputs}
 #include "cases.inc"
 
 constexpr int ranks = 2;
 
-static std::string cublaslt, ncclPath, driver, only, traceFile;
+static std::string cublaslt, ncclPath, driver, only, traceFile, asyncTpFile;
 static double seconds = 0.3, warmUp = 0;
 static int rounds = 7;
 
@@ -124,11 +134,25 @@ static struct Nvml {
     int (*byIndex)(unsigned, void **);
     if (!find(init, "nvmlInit_v2") || !find(byIndex, "nvmlDeviceGetHandleByIndex_v2") ||
         !find(energyOf, "nvmlDeviceGetTotalEnergyConsumption") ||
-        !find(clockOf, "nvmlDeviceGetClockInfo") || init())
+        !find(clockOf, "nvmlDeviceGetClockInfo") ||
+        !find(limitOf, "nvmlDeviceGetEnforcedPowerLimit") || init())
       return;
     for (unsigned i = 0; i < ranks; ++i)
       if (void *device; !byIndex(i, &device))
         devices.push_back(device);
+    for (void *device : devices)
+      if (unsigned milliwatts; !limitOf(device, &milliwatts))
+        capWatts += milliwatts / 1e3 / double(devices.size());
+  }
+  /// While nothing runs.
+  void rest() {
+    if (devices.empty())
+      return;
+    double before = millijoules();
+    auto start = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::chrono::duration<double, std::milli> slept = std::chrono::steady_clock::now() - start;
+    idleWatts = (millijoules() - before) / slept.count() / double(devices.size());
   }
   double millijoules() const {
     double all = 0;
@@ -160,10 +184,12 @@ static struct Nvml {
     return count ? sum / count : 0;
   }
   std::vector<void *> devices;
+  double capWatts = 0, idleWatts = 0; ///< of one GPU
 
 private:
   int (*energyOf)(void *, unsigned long long *) = nullptr;
   int (*clockOf)(void *, int, unsigned *) = nullptr;
+  int (*limitOf)(void *, unsigned *) = nullptr;
   std::thread listener;
   std::atomic<bool> listening = false;
   double sum = 0, count = 0;
@@ -173,6 +199,39 @@ private:
 struct Block {
   double seconds = 0, millijoules = 0, mhz = 0;
 };
+
+//===--- PyTorch -----------------------------------------------------------------------------===//
+
+/// The process of async_tp.py, which rank 0 asks.
+static struct AsyncTpProcess {
+  std::FILE *ask = nullptr, *answer = nullptr;
+  void start() {
+    int to[2], from[2];
+    if (pipe(to) || pipe(from))
+      fail("no pipe");
+    pid_t child = fork();
+    if (child < 0)
+      fail("no process");
+    if (child == 0) {
+      dup2(to[0], 0), dup2(from[1], 1);
+      for (int end : {to[0], to[1], from[0], from[1]})
+        close(end);
+      execlp("python3", "python3", asyncTpFile.c_str(), static_cast<char *>(nullptr));
+      _exit(127);
+    }
+    close(to[0]), close(from[1]);
+    ask = fdopen(to[1], "w"), answer = fdopen(from[0], "r");
+  }
+  /// Seconds a call.
+  double time(const char *words, double seconds) {
+    double us = 0;
+    std::fprintf(ask, "%s %f\n", words, seconds);
+    std::fflush(ask);
+    if (std::fscanf(answer, "%lf", &us) != 1)
+      fail("async_tp.py gave no answer");
+    return us / 1e6;
+  }
+} asyncTp;
 
 //===--- a rank ----------------------------------------------------------------------------===//
 
@@ -235,26 +294,33 @@ struct Rank {
     check(ncclxrtCudaSynchronize(comm, stream));
     return plan;
   }
-  void launch(const Case &c, int contender, ncclxrtCudaPlan_t with, ncclxrtCudaPlan_t without) {
-    check(ncclxrtCudaPlanRun(contender == 0 ? with : without, stream));
+  /// One for each contender; serial NCCL takes that of the computation.
+  using Plans = std::array<ncclxrtCudaPlan_t, contenders>;
+  void launch(const Case &c, Contender contender, const Plans &plans) {
+    check(ncclxrtCudaPlanRun(plans[contender], stream));
+    if (contender != SerialNccl)
+      return;
     for (const Collective &collective : c.collectives) {
       constexpr int bf16 = 9, sum = 0;
       size_t piece = collective.count / ranks;
-      if (contender == 2)
-        nccl.check(collective.kind == Collective::AllGather
-                       ? nccl.AllGather(in, out, piece, bf16, ncclComm, stream)
-                       : nccl.ReduceScatter(in, out, piece, bf16, sum, ncclComm, stream));
+      nccl.check(collective.kind == Collective::AllGather
+                     ? nccl.AllGather(in, out, piece, bf16, ncclComm, stream)
+                     : nccl.ReduceScatter(in, out, piece, bf16, sum, ncclComm, stream));
     }
   }
-  Block time(const Case &c, int contender, ncclxrtCudaPlan_t with, ncclxrtCudaPlan_t without,
-             int64_t times) {
+  Block time(const Case &c, Contender contender, const Plans &plans, int64_t times) {
+    if (contender == AsyncTp) {
+      double taken = me == 0 ? asyncTp.time(c.asyncTp, seconds) : 0, both[ranks];
+      allgather(&me, &taken, sizeof taken, both);
+      return {both[0]};
+    }
     double before = nvml.millijoules();
     if (me == 0)
       nvml.listen();
     all.arrive_and_wait();
     auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < times; ++i) {
-      launch(c, contender, with, without);
+      launch(c, contender, plans);
       if (i % 32 == 31) // queues are not endless
         check(ncclxrtCudaSynchronize(comm, stream));
     }
@@ -271,11 +337,15 @@ struct Rank {
       block.mhz = nvml.heard();
     return block;
   }
-  void trace(const Case &c) {
-    ncclxrtCudaPlan_t plan = prepare(c.with, size_t(1) << 16);
+  void trace(const Case &c, Contender who, double once) {
+    const Schedule &schedule = who == Ours ? c.with : c.without;
+    ncclxrtCudaPlan_t plan = prepare(schedule, size_t(1) << 16);
     all.arrive_and_wait();
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0, count = std::max(3, int(1 / once)); i < count; ++i) {
       check(ncclxrtCudaPlanRun(plan, stream));
+      if (i % 32 == 31)
+        check(ncclxrtCudaSynchronize(comm, stream));
+    }
     check(ncclxrtCudaPlanWait(plan));
     check(ncclxrtCudaSynchronize(comm, stream));
     const ncclxrtTraceEvent_t *events;
@@ -283,17 +353,17 @@ struct Rank {
     int64_t error;
     check(ncclxrtCudaPlanTrace(plan, 0, &events, &count, &error));
     std::FILE *file = me == 0 ? std::fopen(traceFile.c_str(), "a") : nullptr;
-    const ncclxrtPlanDesc_t *names = c.with.describe().plan;
+    const ncclxrtPlanDesc_t *plans = schedule.describe().plan;
     int64_t first = INT64_MAX;
     for (size_t i = 0; i < count; ++i)
       first = std::min(first, events[i].start_ns);
     for (size_t i = 0; file && i < count; ++i)
       std::fprintf(file,
-                   "{\"case\": \"%s\", \"lane\": \"%s\", \"op\": \"%s\", \"from_us\": %.1f, "
-                   "\"to_us\": %.1f, \"bytes\": %lld}\n",
-                   c.title, names->lanes[events[i].lane].name, names->ops[events[i].op].name,
-                   double(events[i].start_ns - first) / 1e3, double(events[i].end_ns - first) / 1e3,
-                   (long long)events[i].bytes);
+                   "{\"case\": \"%s\", \"of\": \"%s\", \"lane\": \"%s\", \"op\": \"%s\", "
+                   "\"from_us\": %.1f, \"to_us\": %.1f, \"bytes\": %lld}\n",
+                   c.title, names[who], plans->lanes[events[i].lane].name,
+                   plans->ops[events[i].op].name, double(events[i].start_ns - first) / 1e3,
+                   double(events[i].end_ns - first) / 1e3, (long long)events[i].bytes);
     if (file)
       std::fclose(file);
     all.arrive_and_wait();
@@ -301,52 +371,79 @@ struct Rank {
     all.arrive_and_wait();
   }
   void run(const Case &c) {
-    ncclxrtCudaPlan_t with = prepare(c.with), without = prepare(c.without);
-    int contenders = nccl.loaded ? 3 : 2;
-    std::vector<double> taken[3], ratio[3], energy[3], clock[3];
-    for (int contender = 0; contender < contenders; ++contender)
-      time(c, contender, with, without, 2);
-    double once = time(c, 1, with, without, 3).seconds;
-    int64_t times = std::max<int64_t>(1, int64_t(seconds / once));
-    for (double spent = 0; spent < cold; spent += once * double(times))
-      time(c, 1, with, without, times);
-    cold = 0;
-    for (int round = 0; round < rounds; ++round) {
-      Block now[3] = {};
-      for (int contender = 0; contender < contenders; ++contender)
-        now[contender] = time(c, contender, with, without, times);
-      for (int contender = 0; contender < contenders; ++contender) {
-        taken[contender].push_back(now[contender].seconds * 1e6);
-        ratio[contender].push_back(now[contender].seconds / now[1].seconds);
-        energy[contender].push_back(now[contender].millijoules);
-        clock[contender].push_back(now[contender].mhz);
-      }
+    ncclxrtCudaPlan_t without = prepare(c.without);
+    const Plans plans = {prepare(c.with), without, without, nullptr, prepare(c.only)};
+    std::vector<double> taken[contenders], ratio[contenders], energy[contenders], clock[contenders];
+    int64_t launches[contenders] = {};
+    double once[contenders] = {};
+    for (Contender who : {Ours, Compute, SerialNccl, AsyncTp, Only}) {
+      if ((who == SerialNccl && !nccl.loaded) || (who == AsyncTp && (!asyncTp.ask || !*c.asyncTp)))
+        continue;
+      time(c, who, plans, 2);
+      once[who] = time(c, who, plans, 3).seconds;
     }
-    check(ncclxrtCudaPlanWait(with));
-    check(ncclxrtCudaPlanWait(without));
+    // As many of all that are compared, so that the blocks are of one kind.
+    for (Contender who : {Ours, Compute, SerialNccl, Only})
+      launches[who] = std::max<int64_t>(1, int64_t(seconds / once[who == Only ? Only : Compute]));
+    for (double spent = 0; spent < cold; spent += once[Compute] * double(launches[Compute]))
+      time(c, Compute, plans, launches[Compute]);
+    cold = 0;
+    auto note = [&](Contender who, const Block &now, double alone) {
+      taken[who].push_back(now.seconds * 1e6);
+      ratio[who].push_back(now.seconds / alone);
+      energy[who].push_back(now.millijoules);
+      clock[who].push_back(now.mhz);
+    };
+    for (int round = 0; round < rounds; ++round) {
+      Block now[contenders];
+      for (Contender who : compared)
+        if (once[who] > 0)
+          now[who] = time(c, who, plans, launches[who]);
+      for (Contender who : compared)
+        if (once[who] > 0)
+          note(who, now[who], now[Compute].seconds);
+    }
+    for (int round = 0; round < std::min(rounds, 3); ++round)
+      note(Only, time(c, Only, plans, launches[Only]), once[Compute]);
+    for (Contender who : {Ours, Compute, Only}) {
+      check(ncclxrtCudaPlanWait(plans[who]));
+      all.arrive_and_wait();
+    }
+    for (Contender who : {Ours, Compute, Only})
+      check(ncclxrtCudaPlanDestroy(plans[who]));
     all.arrive_and_wait();
-    check(ncclxrtCudaPlanDestroy(with));
-    check(ncclxrtCudaPlanDestroy(without));
-    all.arrive_and_wait();
-    if (!traceFile.empty())
-      trace(c);
+    for (Contender who : {Ours, Compute})
+      if (!traceFile.empty())
+        trace(c, who, once[Compute]);
     if (me != 0)
       return;
     auto median = [](std::vector<double> &values) {
       std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
       return values[values.size() / 2];
     };
-    std::printf(
-        "{\"case\": \"%s\", \"ours_us\": %.1f, \"compute_us\": %.1f, \"ours_over_compute\": %.3f",
-        c.title, median(taken[0]), median(taken[1]), median(ratio[0]));
-    if (nccl.loaded)
-      std::printf(", \"serial_nccl_us\": %.1f, \"serial_nccl_over_compute\": %.3f",
-                  median(taken[2]), median(ratio[2]));
-    const char *names[] = {"ours", "compute", "serial_nccl"};
-    for (int contender = 0; contender < contenders && !nvml.devices.empty(); ++contender)
-      std::printf(", \"%s_mJ\": %.1f, \"%s_MHz\": %.0f", names[contender],
-                  median(energy[contender]), names[contender], median(clock[contender]));
-    std::printf(", \"launches\": %lld, \"rounds\": %d}\n", (long long)times, rounds);
+    double us[contenders] = {}, mJ[contenders] = {};
+    std::printf("{\"case\": \"%s\"", c.title);
+    for (Contender who : {Ours, Compute, SerialNccl, AsyncTp, Only}) {
+      if (taken[who].empty())
+        continue;
+      us[who] = median(taken[who]), mJ[who] = median(energy[who]);
+      std::printf(", \"%s_us\": %.1f", names[who], us[who]);
+      if (who == Ours || who == SerialNccl || who == AsyncTp)
+        std::printf(", \"%s_over_compute\": %.3f", names[who], median(ratio[who]));
+      if (!nvml.devices.empty() && who != AsyncTp)
+        std::printf(", \"%s_mJ\": %.1f, \"%s_MHz\": %.0f", names[who], mJ[who], names[who],
+                    median(clock[who]));
+    }
+    double energyUs = 0;
+    if (nvml.capWatts > 0) {
+      energyUs = (mJ[Compute] + mJ[Only] - nvml.idleWatts * us[Only] / 1e3) / nvml.capWatts * 1e3;
+      std::printf(", \"idle_W\": %.0f, \"cap_W\": %.0f", nvml.idleWatts, nvml.capWatts);
+    }
+    double floor = std::max({us[Compute], us[Only], energyUs});
+    std::printf(", \"floor_us\": %.1f, \"floor_over_compute\": %.3f, \"ours_over_floor\": %.3f",
+                floor, floor / us[Compute], us[Ours] / floor);
+    std::printf(", \"layers\": %d, \"launches\": %lld, \"rounds\": %d}\n", c.layers,
+                (long long)launches[Compute], rounds);
     std::fflush(stdout);
   }
 };
@@ -371,11 +468,15 @@ int main(int argc, char **argv) {
       ncclPath = value;
     else if (is("trace"))
       traceFile = value;
+    else if (is("async-tp"))
+      asyncTpFile = value;
     else if (is("driver"))
       driver = value;
     else
       fail("unknown option " + word);
   }
+  if (!asyncTpFile.empty())
+    asyncTp.start(); // before this process has anything of CUDA's
   nccl.load();
   nvml.load();
   std::vector<std::thread> threads;
@@ -384,6 +485,9 @@ int main(int argc, char **argv) {
     threads.emplace_back([me, &passed] {
       Rank rank{me};
       rank.open();
+      if (me == 0)
+        nvml.rest();
+      all.arrive_and_wait();
       for (const Case &c : cases)
         if (std::string(c.title).find(only) != std::string::npos) {
           rank.run(c);

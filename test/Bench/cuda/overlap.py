@@ -1,13 +1,16 @@
-"""Graphs of products beside collectives, for 2 ranks: overlap.py FOLDER [small]
+"""Graphs of products beside collectives, for 2 ranks: overlap.py FOLDER [small | PART]
 
-Writes NAME.with.mlir, NAME.without.mlir (the same products, and what would have been communicated is an input) and cases.inc,
-which overlap.cpp includes. Shapes are those of issue 8; `small` ones are for tests. The layer is a Llama layer's backward but
-for attention, whose gradient is an input, and with a sum for each norm.
+Writes NAME.with.mlir (or NAME.plain.mlir, which ncclx-overlap is to schedule), NAME.without.mlir (the same products, and what
+would have been communicated is an input), NAME.only.mlir (the collectives alone, one after the other) and cases.inc, which
+overlap.cpp includes. Shapes are those of issue 8, of cases with PART in their names; `small` ones are for tests. Layers
+are backwards of Llama layers, one behind the other as in training, with a product of two numbers an element for attention and
+with a sum for each norm.
 """
 import os
 import sys
 
-folder, small = sys.argv[1], len(sys.argv) > 2
+folder, small = sys.argv[1], sys.argv[2:] == ["small"]
+part = "" if small else "".join(sys.argv[2:])
 RANKS = 2
 cases = []
 
@@ -33,6 +36,11 @@ class Graph:
 
     def output(self, value):
         self.outputs.append(value)
+
+    def unused(self, value):
+        """A result that only collectives take: without them it is an output, so that it is made."""
+        if not self.communicates:
+            self.outputs.append(value)
 
     def product(self, a, b, dims, plus=None):
         """The bf16 product of a and b, dims = (of a, of b, of the result) as letters, added to `plus`."""
@@ -73,16 +81,27 @@ class Graph:
         self.add(f"  linalg.yield %r : {element(result)}\n  }} -> {result}")
         return name
 
+    def collective(self, kind, x, rows=None):
+        """all_gather or reduce_scatter along the first dimension, which becomes `rows`; or what the other rank gives."""
+        shape = [rows or x[1][0]] + x[1][1:]
+        if not self.communicates:
+            return self.input(shape)
+        r = self.name()
+        self.add(f"{r} = {self.words(kind, x, shape)}")
+        return r, shape
+
+    def words(self, kind, x, shape):
+        reduction = "sum accumulate f32 order any " if kind == "reduce_scatter" else ""
+        words = "shift 1 " if kind == "permute" else "dim 0 " + reduction
+        return f"ncclx.{kind} {x[0]} {words}over @g[\"tp\"] : {tensor(x[1])} -> {tensor(shape)}"
+
     def start(self, kind, x, rows=None):
-        """A future of all_gather or reduce_scatter along the first dimension, which becomes `rows`; or of what the other rank
-        gives."""
+        """A future of what `collective` gives."""
         shape = [rows or x[1][0]] + x[1][1:]
         if not self.communicates:
             return self.input(shape)
         f = self.name()
-        reduction = "sum accumulate f32 order any " if kind == "reduce_scatter" else ""
-        words = "shift 1 " if kind == "permute" else "dim 0 " + reduction
-        self.add(f"{f} = ncclx.start {{\n    %c = ncclx.{kind} {x[0]} {words}over @g[\"tp\"] : {tensor(x[1])} -> {tensor(shape)}")
+        self.add(f"{f} = ncclx.start {{\n    %c = {self.words(kind, x, shape)}")
         self.add(f"  ncclx.yield %c : {tensor(shape)}\n  }} : !ncclx.future<{tensor(shape)}>")
         return f, shape
 
@@ -122,12 +141,24 @@ class Graph:
             f.write(f"\n  return {', '.join(o[0] for o in self.outputs)} : {types}\n}}\n")
 
 
-def case(name, title, build, collectives):
-    for communicates in (True, False):
+def alone(collectives):
+    def build(g):
+        for kind, count in collectives:
+            gathers = kind == "AllGather"
+            x = g.input([count // RANKS if gathers else count])
+            g.output(g.collective("all_gather" if gathers else "reduce_scatter", x, count if gathers else count // RANKS))
+
+    return build
+
+
+def case(name, title, build, collectives, plain=False, layers=1, async_tp=""):
+    if part not in name:
+        return
+    for word, communicates, how in [("plain" if plain else "with", True, build), ("without", False, build), ("only", True, alone(collectives))]:
         graph = Graph(communicates)
-        build(graph)
-        graph.write(os.path.join(folder, f"{name}.{'with' if communicates else 'without'}.mlir"))
-    cases.append((name, title, collectives))
+        how(graph)
+        graph.write(os.path.join(folder, f"{name}.{word}.mlir"))
+    cases.append((name, title, collectives, layers, async_tp))
 
 
 def pair(m, n, k, mib):
@@ -157,7 +188,7 @@ def gather(s, h, f):
         g.output(g.product(own, w, ("mk", "kn", "mn")))
         g.output(g.product(g.finish(other), w, ("mk", "kn", "mn")))
 
-    case(f"gather_{s}_{h}_{f}", f"all_gather of {s} x {h}, times {h} x {f}", build, [("AllGather", s * h)])
+    case(f"gather_{s}_{h}_{f}", f"all_gather of {s} x {h}, times {h} x {f}", build, [("AllGather", s * h)], async_tp=f"gather {s} {h} {f}")
 
 
 def scatter(s, h, f, parts=2):
@@ -175,73 +206,78 @@ def scatter(s, h, f, parts=2):
             own = g.input([step, f])
             g.output(g.product(own, w, ("mk", "kn", "mn"), plus=g.finish(future)))
 
-    case(f"scatter_{s}_{h}_{f}", f"{s} x {f} times {f} x {h}, reduce_scatter", build, [("ReduceScatter", s * h)])
+    case(f"scatter_{s}_{h}_{f}", f"{s} x {f} times {f} x {h}, reduce_scatter", build, [("ReduceScatter", s * h)], async_tp=f"scatter {s} {f} {h}")
 
 
-def layer(label, h, heads, kv, f, s):
-    q, nq, f2 = heads * 128 // RANKS if not small else h // RANKS, 0, f // RANKS
+def layers(label, h, heads, kv, f, s, count=4):
+    q, f2 = heads * 128 // RANKS if not small else h // RANKS, f // RANKS
     nq = q + 2 * (kv * 128 // RANKS if not small else h // RANKS // 4)
+    widen = ["%a = arith.extf %x0 : bf16 to f32", "%b = arith.extf %x1 : bf16 to f32"]
+    narrow = "%r = arith.truncf %c : f32 to bf16"
 
-    def total(g, x, y):
+    def both(g, x, y, lines, dest=None):
         t = tensor(x[1])
-        return g.elementwise([x[0], y[0]], [t, t], t, ["%a = arith.extf %x0 : bf16 to f32", "%b = arith.extf %x1 : bf16 to f32", "%c = arith.addf %a, %b : f32", "%r = arith.truncf %c : f32 to bf16"], 2), x[1]
+        return g.elementwise([x[0], y[0]], [t, t], t, widen + lines + [narrow], 2, dest=dest), x[1]
 
     def build(g):
-        shard, full = [s // RANKS, h], [s, h]
-        dy, ln2, ln1 = g.input(shard), g.input(shard), g.input(shard)
+        shard = [s // RANKS, h]
+        dy = g.input(shard)
         w2, w1, wo, wq = g.input([h, f2]), g.input([2 * f2, h]), g.input([h, q]), g.input([nq, h])
-        act, gate, up, ctx, dqkv = g.input([s, f2]), g.input([s, f2]), g.input([s, f2]), g.input([s, q]), g.input([s, nq])
-        a0 = g.finish(g.start("all_gather", dy, s))
-        a1 = g.start("all_gather", ln2, s)
-        d = g.product(a0, w2, ("mk", "kn", "mn"))
-        t, both = tensor([s, f2]), g.empty([s, 2 * f2])
-        for x, at, lines in [
-                (up, 0, ["%c = arith.mulf %a, %b : f32"]),
-                (gate, f2, ["%n = arith.negf %b : f32", "%e = math.exp %n : f32", "%p = arith.addf %one, %e : f32", "%u = arith.divf %b, %p : f32", "%c = arith.mulf %a, %u : f32"])]:
-            dest = g.cut(both, [0, at], [s, f2])
-            made = g.elementwise([d[0], x[0]], [t, t], t, ["%a = arith.extf %x0 : bf16 to f32", "%b = arith.extf %x1 : bf16 to f32", *lines, "%r = arith.truncf %c : f32 to bf16"], 2, dest=dest[0])
-            both = g.paste((made, [s, f2]), both, [0, at])
-        z = g.product(both, w1, ("mk", "kn", "mn"))
-        a1 = g.finish(a1)
-        r0 = g.start("reduce_scatter", z, s // RANKS)
-        g.output(g.product(both, a1, ("km", "kn", "mn")))
-        dy1 = total(g, g.finish(r0), ln2)
-        a2 = g.start("all_gather", dy1, s)
-        g.output(g.product(a0, act, ("km", "kn", "mn")))  # beside that gather
-        a2 = g.finish(a2)
-        a3 = g.start("all_gather", ln1, s)
-        g.output(g.product(a2, wo, ("mk", "kn", "mn")))
-        g.output(g.product(a2, ctx, ("km", "kn", "mn")))
-        z2 = g.product(dqkv, wq, ("mk", "kn", "mn"))
-        a3 = g.finish(a3)
-        r1 = g.start("reduce_scatter", z2, s // RANKS)
-        g.output(g.product(dqkv, a3, ("km", "kn", "mn")))
-        g.output(total(g, g.finish(r1), ln1))
-        if not g.communicates:
-            g.output(z)
-            g.output(z2)
+        act, gate, up, ctx, qkv = g.input([s, f2]), g.input([s, f2]), g.input([s, f2]), g.input([s, q]), g.input([s, nq])
+        for _ in range(count):
+            ln2, ln1 = g.input(shard), g.input(shard)  # of each layer: nothing is gathered twice
+            a0 = g.collective("all_gather", dy, s)
+            d = g.product(a0, w2, ("mk", "kn", "mn"))
+            g.output(g.product(a0, act, ("km", "kn", "mn")))
+            made = g.empty([s, 2 * f2])
+            for x, at, lines in [
+                    (up, 0, ["%c = arith.mulf %a, %b : f32"]),
+                    (gate, f2, ["%n = arith.negf %b : f32", "%e = math.exp %n : f32", "%p = arith.addf %one, %e : f32", "%u = arith.divf %b, %p : f32", "%c = arith.mulf %a, %u : f32"])]:
+                made = g.paste(both(g, d, x, lines, g.cut(made, [0, at], [s, f2])[0]), made, [0, at])
+            z = g.product(made, w1, ("mk", "kn", "mn"))
+            g.unused(z)
+            r0 = g.collective("reduce_scatter", z, s // RANKS)
+            g.output(g.product(made, g.collective("all_gather", ln2, s), ("km", "kn", "mn")))
+            dy = both(g, r0, ln2, ["%c = arith.addf %a, %b : f32"])
+            g.unused(dy)
+            a2 = g.collective("all_gather", dy, s)
+            dctx = g.product(a2, wo, ("mk", "kn", "mn"))
+            g.output(g.product(a2, ctx, ("km", "kn", "mn")))
+            # Attention: what it gives needs the gradient of its result.
+            dqkv = g.empty([s, nq])
+            dqkv = g.paste(both(g, dctx, g.cut(qkv, [0, 0], [s, q]), ["%c = arith.mulf %a, %b : f32"], g.cut(dqkv, [0, 0], [s, q])[0]), dqkv, [0, 0])
+            rest = nq - q
+            dqkv = g.paste(both(g, g.cut(dctx, [0, 0], [s, rest]), g.cut(qkv, [0, q], [s, rest]), ["%c = arith.mulf %a, %b : f32"], g.cut(dqkv, [0, q], [s, rest])[0]), dqkv, [0, q])
+            z2 = g.product(dqkv, wq, ("mk", "kn", "mn"))
+            g.unused(z2)
+            r1 = g.collective("reduce_scatter", z2, s // RANKS)
+            g.output(g.product(dqkv, g.collective("all_gather", ln1, s), ("km", "kn", "mn")))
+            dy = both(g, r1, ln1, ["%c = arith.addf %a, %b : f32"])
+            g.unused(dy)
+        if g.communicates:
+            g.output(dy)
 
-    case(f"layer_{label}", f"Llama {label} layer backward without attention, {s} tokens", build, [("AllGather", s * h)] * 4 + [("ReduceScatter", s * h)] * 2)
+    case(f"layers_{label}", f"{count} Llama {label} layers backward without attention, {s} tokens", build, ([("AllGather", s * h)] * 4 + [("ReduceScatter", s * h)] * 2) * count, plain=True, layers=count)
 
 
 if small:
     pair(16, 24, 32, 1)
     gather(32, 16, 24)
     scatter(32, 16, 24)
-    layer("small", 16, 0, 0, 32, 16)
+    layers("small", 16, 0, 0, 32, 16, 2)
 else:
     for shape in [(4096, 8192, 8192, 128), (8192, 4096, 8192, 128), (4096, 4096, 8192, 64)]:
         pair(*shape)
     for shape in [(8192, 8192, 14336), (8192, 8192, 5120), (4096, 4096, 7168), (8192, 4096, 3072)]:
         gather(*shape)
         scatter(*shape)
-    layer("8B", 4096, 32, 8, 14336, 8192)
-    layer("70B", 8192, 64, 8, 28672, 8192)
+    layers("8B", 4096, 32, 8, 14336, 8192)
+    layers("70B", 8192, 64, 8, 28672, 8192)
 with open(os.path.join(folder, "cases.inc"), "w") as f:
-    for name, _, _ in cases:
-        f.write(f'#include "{name}_with.h"\n#include "{name}_without.h"\n')
+    for name, *_ in cases:
+        f.write("".join(f'#include "{name}_{word}.h"\n' for word in ["with", "without", "only"]))
     f.write("static const Case cases[] = {\n")
-    for name, title, collectives in cases:
+    for name, title, collectives, layers, async_tp in cases:
         list_ = ", ".join(f"{{Collective::{kind}, {count}u}}" for kind, count in collectives)
-        f.write(f'    {{"{title}", SCHEDULE({name}_with), SCHEDULE({name}_without), {{{list_}}}}},\n')
+        f.write(f'    {{"{title}", SCHEDULE({name}_with), SCHEDULE({name}_without), SCHEDULE({name}_only), {{{list_}}}, {layers}, "{async_tp}"}},\n')
     f.write("};\n")

@@ -17,7 +17,7 @@ for name in sys.argv[1:]:
         # Nothing, one row, rows that no two members cut alike, even ones, and many chunks with credit.
         graphs = [graph(collective, ranks, size, "f32", kinds[(i + len(collective)) % 4])
                   for i, size in enumerate((0, 1, 7, ranks * 5, ranks * 2000000))
-                  for collective in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")]
+                  for collective in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast")]
         for load_store in ("true", "false"):
             done = subprocess.run(
                 ["ncclx-opt", "--split-input-file", "--ncclx-bufferize",

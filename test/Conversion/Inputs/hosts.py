@@ -32,7 +32,8 @@ def graph(collective, ranks, size, element="f32", words="sum"):
     shard = -(-size // ranks)
     words = f"{words} accumulate {element} order any"
     shapes = {"all_gather": ("dim 0", shard, size), "reduce_scatter": (f"dim 0 {words}", size, shard),
-              "all_reduce": (words, size, size), "all_to_all": ("split 0 concat 0", shard * ranks, shard * ranks)}
+              "all_reduce": (words, size, size), "all_to_all": ("split 0 concat 0", shard * ranks, shard * ranks),
+              "broadcast": (f"root [{max(0, ranks - 3)}]", size, size)}
     how, i, o = shapes[collective]
     i, o = f"tensor<{i}x3x{element}>", f"tensor<{o}x3x{element}>"
     return (f"ncclx.grid @g [\"x\" = {ranks}]\nfunc.func @f(%a: {i}) -> {o} {{\n"

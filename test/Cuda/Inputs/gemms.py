@@ -212,6 +212,17 @@ def refused():
     # More than a product.
     case([wa, wb, f32], f32, product("%a0", "%a1", "%a2", (wa, wb, f32), maps, MATMUL, "%p")
          + elementwise("%p", f32, f32, ["%v = arith.addf %x, %x : f32"], "%v"))
+    # Factors of 0, which cuBLASLt takes for "not read"; that f32 does not have together; a factor that is rounded as it is scaled.
+    scaled = lambda value, source, dtype, factor, result: (
+        f"  {result}.f = arith.constant {factor} : {dtype}\n"
+        + elementwise(value, source, source, [f"%v = arith.mulf %x, {result}.f : {dtype}"], "%v", result=result))
+    case([wa, wb, f32], f32, product("%a0", "%a1", "%a2", (wa, wb, f32), maps, MATMUL, "%p") + scaled("%p", f32, "f32", "0.0", "%r"))
+    case([wa, wb, f32], f32, scaled("%a0", wa, "f32", "1.0e30", "%sa") + scaled("%a1", wb, "f32", "1.0e30", "%sb")
+         + product("%sa", "%sb", "%a2", (wa, wb, f32), maps, MATMUL))
+    case([a, b, f32], f32, scaled("%a0", a, "bf16", "0.3", "%sa") + product("%sa", "%a1", "%a2", (a, b, f32), maps, MATMUL))
+    # Element by element.
+    same = "(m, n) -> (m, n)"
+    case([f32, f32, f32], f32, product("%a0", "%a1", "%a2", (f32, f32, f32), [same, same, same], ["parallel"] * 2))
 
 
 {"layouts": layouts, "odd": odd, "shapes": shapes, "scales": scales, "empty": empty, "refused": refused}[sys.argv[1]]()

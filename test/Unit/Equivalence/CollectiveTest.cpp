@@ -213,6 +213,37 @@ void expectAlgorithm(const std::string &algorithm, const std::vector<int64_t> &s
 TEST(Equivalence, Direct) { expectAlgorithm("direct", {1, 3}); }
 TEST(Equivalence, Ring) { expectAlgorithm("ring", {1, 2, 5}); }
 TEST(Equivalence, Bruck) { expectAlgorithm("bruck", {1, 3}); }
+// Rounds that stream, in any number of chunks and at any depth, of any number of members: shards
+// that are cut unevenly, fewer rows than chunks, in place, along several axes and in listed groups.
+void expectStreamed(int64_t n, int64_t chunks, int64_t depth, const Options &options = {},
+                    const std::vector<std::string> &transports = {"shm", "tcp"}) {
+  for (Kind kind : {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce}) {
+    GraphText g({{"x", n}});
+    g.algorithm = "bruck";
+    g.rounds = "chunks = " + std::to_string(chunks) + ", depth = " + std::to_string(depth);
+    addCases(g, kind, {"x"}, "bruck");
+    if (kind == Kind::AllReduce) { // scaled, divided, in place
+      for (const char *how : {"sum scale 0.3", "avg"})
+        g.result(g.allReduce(g.argument({67, n}, "f32"),
+                             std::string(how) + " accumulate f32 order tree", {"x"}));
+      Tensor a = g.argument({41, 5}, "f32"), twice = g.elementwise("add", a, a);
+      g.into = twice;
+      g.result(g.allReduce(twice, sum("f32", "tree"), {"x"}));
+    }
+    SCOPED_TRACE(g.rounds + " kind " + std::to_string(int(kind)) + " n " + std::to_string(n));
+    expectEqual(g, options, transports);
+  }
+}
+TEST(Equivalence, StreamedRounds) {
+  expectStreamed(3, 4, 1);
+  expectStreamed(4, 3, 2, {.runs = 2, .adversarial = 1}, {"shm"});
+}
+TEST(SlowEquivalence, StreamedRounds) {
+  for (int64_t n : {2, 5, 8})
+    for (auto [chunks, depth] : {std::pair(2, 0), {5, 1}, {3, 9}})
+      expectStreamed(n, chunks, depth, {.runs = 2, .adversarial = 1}, {n % 2 ? "tcp" : "shm"});
+}
+
 TEST(Equivalence, Binomial) { expectAlgorithm("binomial", {1, 5}); }
 TEST(Equivalence, Eager) { expectAlgorithm("eager", {1, 3}); }
 TEST(SlowEquivalence, Eager) { expectAlgorithm("eager", {2, 5, 7, 8}); }
@@ -408,6 +439,35 @@ TEST(Equivalence, UnevenShardsOfListedGroups) {
     g.result(g.gather(g.scatter(whole, 1, 1, axes), 1, rows, 0, axes));
   }
   expectEqual(g, {.runs = 2, .adversarial = 1});
+}
+
+// The same by rings, rounds and trees, which pass data on from place to place in the group: of
+// listed groups that no axes span, in all their cases.
+void expectListed(const Axes &axes, const std::string &algorithm, const std::string &rounds = "") {
+  int64_t ranks = 0;
+  for (const Shape &group : axes.groups)
+    ranks += int64_t(group.size());
+  for (Kind kind : allKinds) {
+    if (!carries(algorithm, kind))
+      continue;
+    GraphText g({{"x", ranks}});
+    g.algorithm = algorithm;
+    g.rounds = rounds;
+    addCases(g, kind, axes, algorithm);
+    SCOPED_TRACE("kind " + std::to_string(int(kind)) + " " + algorithm);
+    expectEqual(g, {.runs = 2, .adversarial = 1}, {int(kind) % 2 ? "shm" : "tcp"});
+  }
+}
+TEST(Equivalence, ListedGroupsByPlace) {
+  const Axes axes = listed({{4, 0, 1}, {5, 2, 3}});
+  for (const char *algorithm : {"ring", "bruck", "binomial"})
+    expectListed(axes, algorithm);
+}
+TEST(SlowEquivalence, ListedGroupsByPlace) {
+  for (const Axes &axes : {listed({{3, 0, 4, 1, 2}}), listed({{0, 3}, {2, 1}, {5, 4}})})
+    for (const char *algorithm : {"ring", "bruck", "binomial"})
+      expectListed(axes, algorithm);
+  expectListed(listed({{4, 0, 1, 7}, {5, 2, 6, 3}}), "bruck", "chunks = 3, depth = 2");
 }
 
 // Counts, known before and at run time, of listed groups and along axes in any order.

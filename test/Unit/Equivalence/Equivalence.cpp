@@ -339,7 +339,9 @@ llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
 
 } // namespace
 
-std::string equivalence::passed(const std::string &text, const std::string &pipeline) {
+/// The graph after passes, and `last` on what they have made.
+static std::string passedThen(const std::string &text, const std::string &pipeline,
+                              llvm::function_ref<void(ModuleOp)> last) {
   static bool registered = (registerOverlapPasses(), true);
   (void)registered;
   DialectRegistry registry;
@@ -353,8 +355,20 @@ std::string equivalence::passed(const std::string &text, const std::string &pipe
     ADD_FAILURE() << pipeline << " fails on\n" << text;
     return result;
   }
+  last(*module);
   llvm::raw_string_ostream(result) << *module;
   return result;
+}
+
+std::string equivalence::passed(const std::string &text, const std::string &pipeline) {
+  return passedThen(text, pipeline, [](ModuleOp) {});
+}
+
+bool equivalence::moves(const std::string &text, const std::string &pipeline) {
+  auto forget = [](ModuleOp module) {
+    module.walk([](Operation *op) { op->removeDiscardableAttr(kContractAttrName); });
+  };
+  return passedThen(text, pipeline, forget) != passed(text, "");
 }
 
 /// The interpreter on both graphs, where no schedule can be made of them.

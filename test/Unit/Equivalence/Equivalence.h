@@ -28,6 +28,9 @@ struct Options {
 /// The graph after passes; empty, with a failure noted, where one of them fails.
 std::string passed(const std::string &text, const std::string &pipeline);
 
+/// Whether passes make another graph of it, whatever they promise of it.
+bool moves(const std::string &text, const std::string &pipeline);
+
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in
 /// adversarial orders, and runs it on threads; every bit of every output that the language
 /// specifies must be what the reference interpreter says. Empty, or what went wrong.

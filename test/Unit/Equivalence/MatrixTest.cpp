@@ -169,8 +169,9 @@ bool carries(const Cell &c) {
   bool counted = c.word == AllToAllV || c.word == AllToAllSized;
   if (c.wide && !(a.empty() || a == "direct" || a == "eager"))
     return false; // partial results travel as elements
-  if (axes == 0)
-    return a.empty() || a == "direct";
+  if (axes == 0 && !(a.empty() || a == "direct" ||
+                     (!c.of().isUneven && (a == "ring" || a == "bruck" || a == "binomial"))))
+    return false;
   if (a == "ring")
     return !c.isRooted() && !counted && c.word != Listed;
   if (a == "bruck")
@@ -180,7 +181,8 @@ bool carries(const Cell &c) {
   if (a == "eager")
     return c.word <= AllToAll || c.isRooted();
   if (a == "hierarchical") // hosts before what is in them
-    return c.word <= AllToAll && n == ranks && hostsOf(n) > 1 && c.of().axes.front() == "x";
+    return (c.word <= AllToAll || c.word == Broadcast) && n == ranks && hostsOf(n) > 1 &&
+           c.of().axes.front() == "x";
   if (a == "trees")
     return c.word <= AllReduce && n == ranks && n > 1;
   if (a == "routed")
@@ -444,7 +446,7 @@ const char *reasons[] = {
     "there is no ring for (broadcast|reduce|gather|scatter|all_to_all_v)",
     "there are no rounds for (broadcast|reduce|gather|scatter|all_to_all_v|permute)",
     "(permute|all_to_all_v) has no eager form",
-    "there is no hierarchy for (broadcast|reduce|gather|scatter|all_to_all_v|permute)",
+    "there is no hierarchy for (reduce|gather|scatter|all_to_all_v|permute)",
     "there are no trees for (broadcast|reduce|gather|scatter|all_to_all|all_to_all_v|permute)",
     "there are no routes for \\w+",
     "counts are looked up along one axis",

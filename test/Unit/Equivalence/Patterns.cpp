@@ -32,6 +32,51 @@ struct Maker {
     Tensor rows = g.argument({n * (1 + c.below(3)), a.shape[0]}, a.element);
     return g.reduceScatter(g.matmul(rows, a), 0, reduction(a.element), axes);
   }
+  /// A collective and a product, neither of which needs the other, in either order; and what needs
+  /// both.
+  Tensor beside(const Tensor &a) {
+    Tensor weights = square(a);
+    auto product = [&] { return g.matmul(g.elementwise("add", a, a), weights); };
+    auto moved = [&] {
+      return c.below(2) ? g.permute(a, "shift 1", axes)
+                        : g.allReduce(a, "max accumulate " + a.element + " order any", axes);
+    };
+    bool first = c.below(2);
+    Tensor one = first ? product() : moved(), other = first ? moved() : product();
+    return g.elementwise("add", one, other);
+  }
+  /// Two layers of a backward: a gather, of what the layer above has made, the product behind it,
+  /// and one of the same that nobody needs but the caller.
+  Tensor backward(const Tensor &a) {
+    Tensor dy = a;
+    for (int layer = 0; layer < 2; ++layer) {
+      Tensor full = g.allGather(dy, 0, a.shape[0] * n, axes);
+      Tensor dx = g.matmul(full, square(a));
+      g.result(g.matmul(g.argument({1 + c.below(6), full.shape[0]}, a.element), full));
+      dy = g.slice(dx, 0, 0, a.shape[0]);
+    }
+    return dy;
+  }
+  /// A layer of shards of rows, which are gathered and scattered.
+  Tensor shards(const Tensor &a) {
+    Tensor full = g.allGather(g.elementwise("mul", a, a), 0, a.shape[0] * n, axes);
+    Tensor part = g.matmul(g.matmul(full, square(a)), square(a));
+    return g.elementwise("add", g.reduceScatter(part, 0, reduction(a.element), axes), a);
+  }
+  /// Micro-batches, each forward and backward: products and exchanges by turns, that add up.
+  Tensor microBatches(const Tensor &a, int64_t times) {
+    int64_t trips = 2 + c.below(times - 1);
+    Tensor batches = g.argument({a.shape[0] + trips, a.shape[1]}, a.element), weights = square(a);
+    return g
+        .loop(0, trips, 1, {a},
+              [&](const std::string &i, const GraphText::Carried &held) {
+                Tensor x = g.slice(batches, 0, i, a.shape[0]);
+                for (int turn = 0; turn < 2; ++turn)
+                  x = g.permute(g.matmul(x, weights), "shift 1", axes);
+                return GraphText::Carried{g.elementwise("add", held[0], g.matmul(x, weights))};
+              })
+        .front();
+  }
   /// Sums of the rows above and below.
   Tensor stencil(const Tensor &a) {
     int64_t rows = a.shape[0], columns = a.shape[1];
@@ -86,11 +131,12 @@ struct Maker {
 } // namespace
 
 Tensor equivalence::overlapPattern(Choices &c, GraphText &g, const Tensor &a, const Axes &axes,
-                                   int64_t times) {
+                                   int64_t times, bool outside) {
   g.algorithm = "";
   g.async = false;
   Maker make{c, g, axes};
-  switch (c.below(6)) {
+  // What fewest of the others hold stands here more than once.
+  switch (c.below(14)) {
   case 0:
     return make.gatherProduct(a);
   case 1:
@@ -98,7 +144,19 @@ Tensor equivalence::overlapPattern(Choices &c, GraphText &g, const Tensor &a, co
   case 2:
     return make.rows(a);
   case 3:
+    return make.beside(a);
+  case 4:
+    return make.shards(a);
+  case 5:
+  case 10:
+  case 11:
+    return outside ? make.backward(a) : make.beside(a);
+  case 6:
+  case 12:
     return times > 1 ? make.loop(a, times) : make.gatherProduct(a);
+  case 7:
+  case 13:
+    return times > 1 ? make.microBatches(a, times) : make.rows(a);
   default:
     return make.stencil(a);
   }

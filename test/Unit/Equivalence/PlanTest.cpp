@@ -7,6 +7,7 @@
 #include "Equivalence.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 
 using namespace equivalence;
@@ -95,6 +96,52 @@ void expectRounds(int64_t n) {
 TEST(Plan, RoundsOfAnAllGather) {
   for (int64_t n = 1; n <= 64; ++n)
     expectRounds(n);
+}
+
+// The messages of all rounds: (from, to, blocks) with how often each is sent.
+std::map<std::vector<int64_t>, int64_t> traffic(int64_t n, const std::string &kind,
+                                                const std::string &rounds) {
+  GraphText g({{"x", n}});
+  g.algorithm = "bruck";
+  g.rounds = rounds;
+  constexpr int64_t rows = 5; // of a block
+  if (kind == "all_gather")
+    g.result(g.allGather(g.argument({rows}, "f32"), 0, rows * n, {"x"}));
+  else if (kind == "reduce_scatter")
+    g.result(
+        g.reduceScatter(g.argument({rows * n}, "f32"), 0, "sum accumulate f32 order any", {"x"}));
+  else // granules of 16 bytes
+    g.result(g.allReduce(g.argument({rows * n * 4}, "f32"), "sum accumulate f32 order any", {"x"}));
+  std::map<std::vector<int64_t>, int64_t> times;
+  std::string wrong = inspect(g, "shm", [&](mlir::ncclx::Compilation &c) {
+    for (const std::vector<Message> &sent : messages(c.machine()))
+      for (const Message &m : sent)
+        ++times[{m.from, m.to, m.source, m.target, m.count}];
+  });
+  EXPECT_EQ(wrong, "") << kind << " of " << n << " " << rounds;
+  return times;
+}
+
+// However deep rounds stream, and in however many chunks: the same blocks go from and to the same
+// members, each once for each chunk.
+TEST(Plan, StreamedRoundsMoveTheSameBlocks) {
+  for (int64_t n : {1, 2, 3, 5, 8, 13, 32})
+    for (const char *kind : {"all_gather", "reduce_scatter", "all_reduce"}) {
+      std::map<std::vector<int64_t>, int64_t> whole = traffic(n, kind, "chunks = 1");
+      for (int64_t chunks : {2, 5, 9})
+        for (int64_t depth : {0, 1, 2, 64}) {
+          if (n > 8 && (chunks == 9 || (depth == 2) != (chunks == 2)))
+            continue; // it takes long
+          std::map<std::vector<int64_t>, int64_t> all = whole;
+          for (auto &[message, times] : all)
+            times *= std::min<int64_t>(chunks, 5);
+          EXPECT_EQ(
+              traffic(n, kind,
+                      "chunks = " + std::to_string(chunks) + ", depth = " + std::to_string(depth)),
+              all)
+              << kind << " of " << n << ", " << chunks << " chunks, depth " << depth;
+        }
+    }
 }
 
 // reduce_scatter by halving: what arrives in different rounds lies in different places.

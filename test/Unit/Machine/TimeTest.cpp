@@ -67,6 +67,33 @@ TEST(Time, ADirectGatherTakesTheBytesThatAPortSends) {
   EXPECT_EQ(result.processes, 4);
 }
 
+TEST(Time, WhatTakesLongerThanAskedForIsGivenUp) {
+  ExampleRef s = ringAllReduce({4});
+  for (Window &w : s->windows)
+    w.spaces[0].extent *= 240;
+  Links links(4, 1e6, 1e-5);
+  TimeResult result = simulate(*s, links);
+  ASSERT_TRUE(result.ok) << result.message;
+  TimeOptions options;
+  options.horizon = result.makespan;
+  TimeResult again = simulate(*s, links, options);
+  ASSERT_TRUE(again.ok) << again.message;
+  EXPECT_EQ(again.makespan, result.makespan);
+  // Below what its links have to carry, and a little below what it takes.
+  for (double part : {0.1, 0.99}) {
+    options.horizon = part * result.makespan;
+    TimeResult late = simulate(*s, links, options);
+    EXPECT_TRUE(late.late && !late.ok) << part;
+  }
+}
+
+TEST(Time, TransfersThatFollowEachOtherAreCounted) {
+  Links links(4, 1e6, 1e-5);
+  EXPECT_EQ(simulate(*directAllGather(4), links).hops, 1);
+  EXPECT_EQ(simulate(*recursiveDoubling(2), links).hops, 2);
+  EXPECT_EQ(simulate(*ringAllReduce({4}), links).hops, 6);
+}
+
 TEST(Time, OneRepresentativeKeepsTheSameClock) {
   for (const char *name : {"direct 4", "ring 4", "ring 2,3", "two-shot 4"}) {
     ExampleRef s = byName(name);

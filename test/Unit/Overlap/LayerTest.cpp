@@ -1,4 +1,5 @@
 //===- LayerTest.cpp - Transformer layers, against the survey's tables ---------------===//
+#include "Bound.h"
 #include "Strategies.h"
 
 #include <cmath>
@@ -23,11 +24,10 @@ void expectRow(const SurveyRow &row) {
   EXPECT_NEAR(us(Strategy::bulk) / listed[1], 1, 0.05);
   EXPECT_NEAR(us(Strategy::agWgrad) / listed[2], 1, 0.05);
   EXPECT_LE(us(Strategy::divisible), listed[3] * 1.05);
-  // Of a whole layer: what the backward leaves once all weight gradients are spent belongs to it
-  // (8B at t = 8: 787 - 520 us at 4096 tokens). Only kernels that are no weight gradients hide
-  // that.
-  double whole = listed[4] + surveyArithmetic(cost, c).unspent;
-  EXPECT_LE(us(Strategy::fill), whole * 1.05 + 1);
+  // Of 8B at t = 8 the survey's figure is below what any order of these ops leaves: weight
+  // gradients are too short for the backward alone.
+  PerLayer fill = perLayer(cost, c, Strategy::fill);
+  EXPECT_LE(fill.exposed * 1e6, std::max(listed[4], fill.least * 1e6) * 1.05 + 1);
   EXPECT_LE(us(Strategy::braid), listed[4] * 1.05 + 1);
 }
 
@@ -41,6 +41,39 @@ TEST(OverlapLayer, SurveyArithmetic) {
       EXPECT_NEAR(a.exposed[i], row.exposed[i], 1.5) << i;
     EXPECT_NEAR(a.unspent,
                 row.model.name == "8B" && row.t == 8 ? row.exposed[3] - row.exposed[4] : 0, 1.5);
+  }
+}
+
+// The survey's forward fill of 8B at t = 8 is no schedule's: it counts a whole layer's forward, and
+// not what the backward leaves once its weight gradients are spent. The exact solver says so of one
+// layer, backward and forward; the bound of any number of them, however weight gradients are cut.
+TEST(SlowOverlapLayer, ForwardFillOfShortWeightGradients) {
+  CostModel cost = machine("h100-nvswitch");
+  for (const SurveyRow &row : surveyRows) {
+    if (row.model.name != "8B" || row.t != 8)
+      continue;
+    Case c{row.model, row.tokens, row.t};
+    Problem one = stackOf(cost, c, Strategy::fill, 1, {});
+    one.ops.pop_back(); // the last sum, which needs all of the forward: beside it nothing can run
+    ASSERT_EQ(validate(one), std::nullopt);
+    SolveOptions options;
+    options.margin = 0;
+    Schedule found = solve(one, serialSchedule(one), options).schedule;
+    std::optional<Schedule> exact = solveExactly(one, found, std::nullopt);
+    ASSERT_TRUE(exact);
+    double best = evaluate(one, *exact).totalExposed();
+    printf("8B S=%.0f t=8: one layer leaves %.0f us (list scheduler %.0f, bound %.0f); the survey "
+           "says %.0f\n",
+           row.tokens, best * 1e6, evaluate(one, found).totalExposed() * 1e6,
+           leastExposed(one) * 1e6, row.exposed[4]);
+    EXPECT_GT(best * 1e6, row.exposed[4] * 1.2);
+    EXPECT_GE(best, leastExposed(one) * (1 - 1e-9));
+    BuildOptions pieces;
+    pieces.pieceSeconds = 20e-6;
+    for (int layers : {1, 4}) {
+      double cut = leastExposed(stackOf(cost, c, Strategy::fill, layers, pieces)) * 1e6 / layers;
+      EXPECT_GT(cut, row.exposed[4] * 1.2) << layers;
+    }
   }
 }
 

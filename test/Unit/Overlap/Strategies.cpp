@@ -1,5 +1,6 @@
 //===- Strategies.cpp - Exposed communication of a layer, by strategy ---------------===//
 #include "Strategies.h"
+#include "Bound.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -83,6 +84,7 @@ namespace {
 struct Stack {
   double exposed = 0, seconds = 0;
   int64_t peak = 0;
+  double least = 0; ///< exposed
 };
 
 Stack measure(const Problem &problem, const Schedule &schedule) {
@@ -101,13 +103,14 @@ Stack stack(const CostModel &cost, const Case &c, Strategy strategy, BuildOption
                         wireBytes("all_gather", c.t, c.tokens * c.model.hidden * 2))
             .seconds /
         2;
-  Problem backward = cost.problem();
-  unsigned last = addBackward(backward, cost, c, layers, options);
   if (cut && strategy != Strategy::divisible) {
-    addForward(backward, cost, c, layers, options,
-               strategy == Strategy::fill ? std::optional(last) : std::nullopt);
-    return measure(backward, solve(backward, serialSchedule(backward), solving).schedule);
+    Problem both = stackOf(cost, c, strategy, layers, options);
+    Stack found = measure(both, solve(both, serialSchedule(both), solving).schedule);
+    found.least = leastExposed(both);
+    return found;
   }
+  Problem backward = cost.problem();
+  addBackward(backward, cost, c, layers, options);
   Problem forward = cost.problem();
   addForward(forward, cost, c, layers, options);
   Schedule f = serialSchedule(forward), b = serialSchedule(backward);
@@ -122,15 +125,27 @@ Stack stack(const CostModel &cost, const Case &c, Strategy strategy, BuildOption
   if (strategy == Strategy::agWgrad)
     b = pairSinks(backward, b, solving);
   Stack one = measure(forward, f), two = measure(backward, b);
-  return {one.exposed + two.exposed, one.seconds + two.seconds, std::max(one.peak, two.peak)};
+  Stack sum{one.exposed + two.exposed, one.seconds + two.seconds, std::max(one.peak, two.peak)};
+  if (strategy == Strategy::divisible)
+    sum.least = leastExposed(forward) + leastExposed(backward);
+  return sum;
 }
 
 PerLayer difference(const Stack &four, const Stack &two) {
   return {(four.exposed - two.exposed) / 2, (four.seconds - two.seconds) / 2,
-          double(four.peak - two.peak) / 2};
+          double(four.peak - two.peak) / 2, (four.least - two.least) / 2};
 }
 
 } // namespace
+
+Problem overlap_test::stackOf(const CostModel &cost, const Case &c, Strategy strategy, int layers,
+                              BuildOptions options) {
+  Problem problem = cost.problem();
+  unsigned last = addBackward(problem, cost, c, layers, options);
+  addForward(problem, cost, c, layers, options,
+             strategy == Strategy::fill ? std::optional(last) : std::nullopt);
+  return problem;
+}
 
 PerLayer overlap_test::perLayer(const CostModel &cost, const Case &c, Strategy strategy,
                                 const BuildOptions &options, std::optional<int64_t> memoryBudget) {

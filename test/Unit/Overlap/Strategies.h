@@ -27,7 +27,13 @@ inline const std::vector<Strategy> allStrategies = {Strategy::none,    Strategy:
 struct PerLayer {
   double exposed = 0, seconds = 0;
   double peakBytes = 0;
+  /// leastExposed(); of the general scheduler's strategies alone.
+  double least = 0;
 };
+/// Layers of a stack as one problem: the backward, then the forward of the next micro-batch, behind
+/// it (`fill`) or beside it (`braid`); weight gradients in pieces or whole.
+Problem stackOf(const CostModel &cost, const Case &c, Strategy strategy, int layers,
+                BuildOptions options);
 /// `memoryBudget`: for a stack of four.
 PerLayer perLayer(const CostModel &cost, const Case &c, Strategy strategy,
                   const BuildOptions &options = {},
@@ -55,7 +61,11 @@ struct SurveyRow {
 ///   fill   max(0, 4 u - max(0, W - N))
 ///
 /// The last is what the forward leaves exposed: where all weight gradients are spent (N > W) it
-/// leaves out the N - W that the line above it has. Of a whole layer both stay exposed.
+/// leaves out the N - W that the line above it has. Of a whole layer both stay exposed, unless AG6
+/// runs beside more than its dgrad: then s(qkv) is hidden, and 8 u - W stays. Of 8B at t = 8, where
+/// weight gradients are too short, no order of the survey's ops leaves less (leastSeconds): its
+/// figure for forward fill is reached only where the forward may run beside the backward's other
+/// kernels (`braid`).
 struct SurveyArithmetic {
   double exposed[5]; ///< us
   double unspent;    ///< us: max(0, N - W)

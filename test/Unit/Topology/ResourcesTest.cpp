@@ -16,7 +16,7 @@ Topology example(const char *file) {
 std::vector<std::string> names(const ResourceModel &model, const Route &route) {
   std::vector<std::string> list;
   for (unsigned r : route.resources)
-    list.push_back(model.resources()[r].name);
+    list.push_back(model.name(r));
   return list;
 }
 using Names = std::vector<std::string>;
@@ -43,7 +43,7 @@ TEST(Resources, CommonSwitch) {
   Names ways;
   for (unsigned i = 0; i < 3; ++i)
     for (const std::vector<unsigned> *way : {&found->up, &found->down})
-      ways.push_back(model.resources()[(*way)[i]].name);
+      ways.push_back(model.name((*way)[i]));
   EXPECT_EQ(ways, (Names{"gpu5->nvswitch", "nvswitch->gpu5", "gpu2->nvswitch", "nvswitch->gpu2",
                          "gpu7->nvswitch", "nvswitch->gpu7"}));
   EXPECT_EQ(found->cap, Rational(370'800'000'000));
@@ -85,6 +85,20 @@ TEST(Resources, NeverThroughAnotherRank) {
   EXPECT_FALSE(model.route(0, 5).has_value());
   EXPECT_TRUE(model.bandwidth(0, 5).isZero());
   EXPECT_EQ(model.bandwidth(0, 4), Rational(50'000'000'000));
+}
+
+TEST(Resources, Eccentricity) {
+  auto of = [](const Topology &topo, std::vector<unsigned> group) {
+    ResourceModel model(topo, Rate::payload);
+    return eccentricity(model, group);
+  };
+  Topology torus = example("torus-4x4.json");
+  EXPECT_EQ(of(torus, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}), 4u);
+  EXPECT_EQ(of(torus, {0, 1, 2, 3}), 2u); // a row is a ring
+  EXPECT_EQ(of(torus, {0, 5}), std::nullopt);
+  EXPECT_EQ(of(example("dgx1-v100.json"), {0, 1, 2, 3, 4, 5, 6, 7}), 2u);
+  EXPECT_EQ(of(example("dgx-h100-2.json"), {0, 7, 8, 15}), 1u);
+  EXPECT_EQ(of(torus, {3}), 0u);
 }
 
 TEST(Resources, HostsReachEachOtherByNic) {

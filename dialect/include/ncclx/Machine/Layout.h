@@ -2,6 +2,8 @@
 #ifndef NCCLX_MACHINE_LAYOUT_H
 #define NCCLX_MACHINE_LAYOUT_H
 
+#include "llvm/ADT/ArrayRef.h"
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -47,10 +49,10 @@ struct Space {
   bool resident = false;
 
   /// The interval [begin, end) of the extent that the path names (indices as numbers).
-  void interval(const std::vector<int64_t> &path, int64_t &begin, int64_t &end) const;
+  void interval(llvm::ArrayRef<int64_t> path, int64_t &begin, int64_t &end) const;
   /// The bytes of the box at `path`; with `count` >= 0, of the indices [first, first+count) of the
   /// next dimension.
-  ByteBox locate(const std::vector<int64_t> &path, int64_t first = 0, int64_t count = -1) const;
+  ByteBox locate(llvm::ArrayRef<int64_t> path, int64_t first = 0, int64_t count = -1) const;
   /// Units of the largest piece that all dimensions together can cut.
   int64_t residentWidth() const;
   /// Bytes of storage a window needs for this space.

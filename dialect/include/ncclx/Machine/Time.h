@@ -114,6 +114,9 @@ struct TimeResult {
   int64_t processes = 0, events = 0;
   std::vector<TimedOp> ops; ///< by start time
   double makespan = 0;
+  /// Transfers between ranks that follow each other by tokens, or by what a lane has waited for, in
+  /// the longest chain. Beyond the way of one piece that counts those that wait for room, too.
+  int64_t hops = 0;
   std::vector<CollectiveTime> collectives; ///< as Schedule::collectives
   double exposedOtherMax = 0;              ///< exposed, and no collective's doing
   double computeMax = 0;                   ///< largest time a rank executes Compute ops

@@ -37,8 +37,8 @@ struct InterpreterOptions {
 /// collectives meet in memory and are plain loops, in the declared accumulation type and order; a
 /// collective that is started is complete at once. Compute is host code (HostCompute.h).
 ///
-/// Rows of padding that the language leaves unspecified keep what the buffer held; a buffer that
-/// the program makes is filled with 0xff first, so that a read of the undefined shows.
+/// A buffer that the program makes is filled with 0xff first, so that a read of the undefined
+/// shows.
 class Interpreter {
 public:
   /// Compiles `function` of `module`, which is not changed; on tensors or on memrefs, before or
@@ -57,8 +57,9 @@ public:
 
   /// Runs all ranks: buffers[rank][i] is the address of rank's data of getTypes()[i], row-major and
   /// dense. Arguments that are tensors are not written; memrefs are used as they are. An error
-  /// names ranks and ops, and outputs are then undefined. One run at a time.
-  llvm::Error run(ArrayRef<std::vector<void *>> buffers);
+  /// names ranks and ops, and outputs are then undefined. One run at a time. Rows of padding, which
+  /// the language leaves unspecified, are bytes `padding` in each result of a collective.
+  llvm::Error run(ArrayRef<std::vector<void *>> buffers, uint8_t padding = 0xff);
 
 private:
   Interpreter();

@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -44,17 +45,39 @@ public:
   /// "3", "370800000000/7", or "invalid". parse() reads the first two back.
   [[nodiscard]] std::string str() const;
 
-  friend Rational operator+(const Rational &a, const Rational &b);
+  friend Rational operator+(const Rational &a, const Rational &b) {
+    return areSmall(a, b) ? whole(a.num + b.num) : sum(a, b);
+  }
   friend Rational operator-(const Rational &a, const Rational &b);
-  friend Rational operator*(const Rational &a, const Rational &b);
+  friend Rational operator*(const Rational &a, const Rational &b) {
+    return areSmall(a, b) ? whole(Int(int64_t(a.num)) * int64_t(b.num)) : product(a, b);
+  }
   friend Rational operator/(const Rational &a, const Rational &b);
   Rational &operator+=(const Rational &b) { return *this = *this + b; }
   friend bool operator==(const Rational &a, const Rational &b) {
     return a.den != 0 && a.num == b.num && a.den == b.den;
   }
-  friend std::partial_ordering operator<=>(const Rational &a, const Rational &b);
+  friend std::partial_ordering operator<=>(const Rational &a, const Rational &b) {
+    return areSmall(a, b) ? std::partial_ordering(int64_t(a.num) <=> int64_t(b.num)) : order(a, b);
+  }
 
 private:
+  /// Rates and latencies of large machines are mostly whole numbers that fit 63 bits: what is done
+  /// with two of them cannot overflow.
+  static bool areSmall(const Rational &a, const Rational &b) {
+    constexpr Int most = std::numeric_limits<int64_t>::max();
+    return a.den == 1 && b.den == 1 && a.num <= most && b.num <= most && a.num >= -most &&
+           b.num >= -most;
+  }
+  static Rational whole(Int num) {
+    Rational r;
+    r.num = num;
+    return r;
+  }
+  static Rational sum(const Rational &a, const Rational &b);
+  static Rational product(const Rational &a, const Rational &b);
+  static std::partial_ordering order(const Rational &a, const Rational &b);
+
   Int num = 0;
   Int den = 1;
 };

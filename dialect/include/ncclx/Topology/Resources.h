@@ -9,6 +9,7 @@
 
 #include "ncclx/Topology/Topology.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include <map>
 #include <utility>
 
@@ -23,8 +24,9 @@ enum class ResourceKind {
 };
 
 struct Resource {
-  std::string name; ///< "gpu0->nvswitch", "host0.cores", "gpu3.hbm"
   ResourceKind kind = ResourceKind::link;
+  /// What its name is made of: link: vertices; node: a vertex; cores: a host; else a rank.
+  unsigned from = 0, to = 0;
   Rational capacity; ///< units per second, see ResourceKind
 };
 
@@ -79,6 +81,10 @@ public:
   ResourceModel(const Topology &topology, Rate rate);
 
   [[nodiscard]] const std::vector<Resource> &resources() const { return list; }
+  /// "gpu0->nvswitch", "host0.cores", "gpu3.hbm".
+  [[nodiscard]] std::string name(unsigned resource) const;
+  /// The same for links, nodes and memories whose names differ in nothing but numbers.
+  [[nodiscard]] std::pair<unsigned, unsigned> kindOfName(unsigned resource) const;
   [[nodiscard]] const RankResources &rank(unsigned rank) const { return perRank[rank]; }
   /// The best route: scale-up links (nvlink, xgmi, shm) before PCI before the network, then fewest
   /// links, then widest, then lowest node. Never through another rank: forwarding is a schedule's
@@ -97,17 +103,31 @@ public:
   [[nodiscard]] std::optional<CommonSwitch> commonSwitch(llvm::ArrayRef<unsigned> group) const;
 
 private:
+  /// Links of one kind between two vertices. There are hundreds of thousands in a large machine:
+  /// their rate is their resource's.
   struct Edge {
     unsigned to;
     unsigned resource;
     LinkKind kind;
-    Rational bandwidth, latencyNs;
-    std::vector<unsigned> links; ///< of the topology, by index
+    unsigned link;   ///< the first, by its index in the topology
+    int others = -1; ///< in moreLinks; -1: there are none
+  };
+  struct Mark {
+    unsigned hops = ~0u;
+    unsigned previous = 0;
+    const Edge *edge = nullptr;
+    Rational width;
   };
   struct Found {
     Route route;
     Reach reach = Reach::none;
   };
+  llvm::ArrayRef<Edge> out(unsigned vertex) const {
+    return {edges.data() + firstEdge[vertex], numEdges[vertex]};
+  }
+  const Rational &bandwidthOf(const Edge &edge) const { return list[edge.resource].capacity; }
+  llvm::SmallVector<unsigned, 4> linksOf(const Edge &edge) const;
+  Rational latencyOf(const Edge &edge) const;
   void buildGraph();
   void buildRanks();
   Found search(unsigned source, unsigned destination) const;
@@ -118,13 +138,23 @@ private:
   Rate rate;
   std::vector<Resource> list;
   std::vector<RankResources> perRank;
-  std::vector<unsigned> group;        ///< node -> vertex (bundles are one vertex)
-  std::vector<std::vector<Edge>> out; ///< by vertex
-  std::vector<int> throughResource;   ///< by vertex, -1: no limit
-  std::vector<int> vertexRank;        ///< by vertex, -1: not a rank's
-  std::vector<bool> inNetwork;        ///< by vertex: can all of it multicast and reduce
+  std::vector<unsigned> group; ///< node -> vertex (bundles are one vertex)
+  /// By vertex: a node of its name, and whether the name is that of its bundle.
+  std::vector<std::pair<unsigned, bool>> vertexName;
+  std::vector<unsigned> vertexKind; ///< by vertex: equal where names differ in numbers alone
+  std::vector<Edge> edges;          ///< those of a vertex behind each other
+  std::vector<unsigned> firstEdge, numEdges; ///< by vertex
+  std::vector<std::vector<unsigned>> moreLinks;
+  mutable std::vector<Mark> marks;  ///< of a search, by vertex; reset behind it
+  std::vector<int> throughResource; ///< by vertex, -1: no limit
+  std::vector<int> vertexRank;      ///< by vertex, -1: not a rank's
+  std::vector<bool> inNetwork;      ///< by vertex: can all of it multicast and reduce
   std::map<std::pair<unsigned, unsigned>, Found> cache;
 };
+
+/// Transfers between members that the two that are farthest from each other are apart, each along a
+/// route of its own: where a route leads from all to all, 1. std::nullopt: some are not joined.
+std::optional<unsigned> eccentricity(ResourceModel &resources, llvm::ArrayRef<unsigned> group);
 
 } // namespace mlir::ncclx::topology
 

@@ -36,6 +36,7 @@ struct TreePacking {
   /// Seconds for a byte from one member to another while all that the trees use is in use; 0 where
   /// none goes that way.
   std::vector<std::vector<double>> edgeSeconds;
+  std::vector<std::vector<double>> latencies; ///< seconds from one member to another
 };
 
 /// Packs trees so that data moves at the highest rate, the same for all roots, or where the roots
@@ -59,12 +60,15 @@ public:
   unsigned copyLanes() const { return lanes; }
   /// Seconds that a sum takes for each byte that it reads or writes, on the slowest rank; 0 where
   /// copies stand still meanwhile.
-  double sumSecondsPerByte() const { return sums; }
+  double sumSecondsPerByte();
   /// Of all its ranks.
   const Tiers &tiers();
   /// See ResourceModel.
   std::optional<CommonSwitch> commonSwitch(llvm::ArrayRef<unsigned> group) const {
-    return resources.commonSwitch(group);
+    return resources().commonSwitch(group);
+  }
+  std::optional<Route> way(unsigned source, unsigned destination) {
+    return resources().route(source, destination);
   }
   /// Null where packTrees has none.
   const TreePacking *pack(llvm::ArrayRef<unsigned> group, TreeFlow flow);
@@ -73,11 +77,19 @@ public:
                        unsigned maxShares = maxRoutedShares);
 
 private:
+  /// Made when it is first asked for: of a large machine it is large.
+  ResourceModel &resources() const {
+    if (!model)
+      model.emplace(topology, rate);
+    return *model;
+  }
+
   const Topology &topology;
+  Rate rate;
   std::optional<Tiers> theTiers;
   unsigned ranks, lanes = 1;
-  double sums = 0;
-  ResourceModel resources;
+  std::optional<double> sums;
+  mutable std::optional<ResourceModel> model;
   std::map<std::pair<std::vector<unsigned>, TreeFlow>, std::optional<TreePacking>> known;
   std::map<std::tuple<std::vector<unsigned>, std::vector<uint64_t>, unsigned>,
            std::optional<Routing>>

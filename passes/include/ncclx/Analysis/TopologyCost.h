@@ -5,6 +5,9 @@
 #include "ncclx/Machine/Time.h"
 #include "ncclx/Topology/Resources.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
 namespace mlir::ncclx {
 
 /// Seconds that one op takes of its lane besides moving bytes or computing: the realisation costs
@@ -51,9 +54,21 @@ private:
   /// `work` bytes of memory traffic of one rank.
   void useMemory(ctran::machine::Cost &cost, int64_t rank, double weight) const;
 
+  /// A route in floating point, which is asked for with every op.
+  struct Way {
+    bool exists = false;
+    bool sockets = false; ///< host processes talk
+    double latency = 0;   ///< seconds
+    double cap = 0;       ///< bytes/s; 0: no limit known
+    llvm::SmallVector<unsigned, 8> resources;
+  };
+  /// Valid until the next call.
+  const Way &way(int64_t from, int64_t to) const;
+
   const topology::Topology &topology;
   topology::Rate theRate;
   mutable topology::ResourceModel model;
+  mutable llvm::DenseMap<std::pair<int64_t, int64_t>, Way> ways;
   std::vector<double> capacities;
   LaneCosts costs;
 };

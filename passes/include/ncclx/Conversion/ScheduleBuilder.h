@@ -66,6 +66,8 @@ public:
   Value block;
   /// What a sink along summed axes demands, or nothing: any one way of combining.
   std::optional<Combination> demanded;
+  /// Rounds are written one by one, and not as a loop: their distances are then constants.
+  bool unrolled = false;
 
   // Numbers (index values; constants fold here so that the text stays short).
   Value constant(int64_t value);
@@ -113,6 +115,8 @@ public:
   Value interval(Value window, int64_t count) {
     return interval(window, constant(0), constant(count));
   }
+  /// The same of the dimension below `indices`.
+  Value interval(Value window, ValueRange indices, Value first, Value count);
   Value slot(Value slots, ValueRange indices = {});
   /// The slots [first, first + count) of the first dimension and all below them.
   Value slotInterval(Value slots, Value first, Value count);
@@ -187,7 +191,7 @@ public:
 
 private:
   Value laneIndex(LaneRef lane);
-  Value rounds(Value first, int64_t count, Value token, llvm::function_ref<Value(Value d)> next,
+  Value rounds(int64_t first, int64_t count, Value token, llvm::function_ref<Value(Value d)> next,
                llvm::function_ref<Value(Value d, Value round, Value token)> body);
   StringAttr str(StringRef text) {
     return text.empty() ? StringAttr() : builder.getStringAttr(text);

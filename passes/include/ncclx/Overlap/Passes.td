@@ -119,7 +119,8 @@ def DirectExchanges : Pass<"ncclx-direct-exchanges", "::mlir::ModuleOp"> {
     Before: `%full = ncclx.all_gather %a ...; %c = linalg.matmul ins(%full, %w)`
     After: `%f = ncclx.start { ncclx.all_gather %a ... }; %a0 = ncclx.await %f chunk 0 ...; %c0 = linalg.matmul ins(%a0, %w); ...; await %f`
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
   let options = [
     Option<"machineFile", "machine", "std::string", "\"\"", "Machine file (JSON); required">,
     Option<"margin", "margin", "double", "0.05",

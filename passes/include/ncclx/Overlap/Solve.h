@@ -44,7 +44,8 @@ struct Solution {
 Solution solve(const Problem &problem, const Schedule &given, const SolveOptions &options);
 
 /// The best schedule there is, by exhaustive search that drops what another state is better than in
-/// every respect. Nothing for problems of more than 16 ops. No margin: what helps at all is taken.
+/// every respect. Nothing for problems of more than 32 ops, or of too many states: about 16 ops of
+/// any kind, 32 of which most stand in chains. No margin: what helps at all is taken.
 std::optional<Schedule> solveExactly(const Problem &problem, const Schedule &given,
                                      std::optional<int64_t> memoryBudget);
 

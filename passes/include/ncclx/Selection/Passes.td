@@ -37,9 +37,12 @@ def Explain : Pass<"ncclx-explain", "::mlir::ModuleOp"> {
   let description = [{
     For each collective of the module: what `ncclx-choose-algorithm` would take and why, each
     algorithm's predicted time, as a multiple of the lower bound and of the best, and the bound with
-    its argument. With `min-bytes`, a table instead: the choice from that size to `max-bytes`, and the
-    sizes where it changes. With `collective`, `bytes` and `ranks` the module is not looked at: it is
-    that collective that is explained. The report goes to standard output; the module stays as it is.
+    its argument; up to 1 MiB also how many transfers follow each other, beside the topology's
+    eccentricity. For each schedule of the module that no collective names: its predicted time, beside
+    that of the choice for its collective. With `min-bytes`, a table instead: the choice from that size
+    to `max-bytes`, and the sizes where it changes. With `collective`, `bytes` and `ranks` the module is
+    not looked at: it is that collective that is explained. The report goes to standard output; the
+    module stays as it is.
 
     ```
     ncclx-opt --ncclx-explain="topology=h200x8.xml collective=all_reduce bytes=1048576 ranks=8" /dev/null -o /dev/null

@@ -49,6 +49,8 @@ std::unique_ptr<Pass> createLowering(const SelectionTarget &target, bool oneKern
 struct AloneTime {
   double seconds = 0;
   int64_t scratch = 0; ///< bytes on a rank
+  int64_t events = 0;  ///< that were simulated
+  int64_t hops = 0;    ///< as machine::TimeResult counts them
   std::string cannot;  ///< why it does not run on the target; empty if it does
 };
 
@@ -58,11 +60,13 @@ struct AloneTime {
 /// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
 /// static shapes; its algorithm attribute is not read. What is hierarchical, on GPUs, and direct
 /// exchanges of many ranks on a machine with tiers are timed by one rank for all, each as slow as
-/// the slowest. Where it takes longer than `horizon`, that alone is said.
+/// the slowest. Where it takes longer than `horizon`, that alone is said. `chunks` is asked for
+/// where it is not 0 (ncclx.chunks).
 FailureOr<AloneTime> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                                const SelectionTarget &target,
                                std::optional<int64_t> bytes = std::nullopt,
-                               double horizon = std::numeric_limits<double>::infinity());
+                               double horizon = std::numeric_limits<double>::infinity(),
+                               int64_t chunks = 0);
 
 /// What decides the time of a collective on one target: equal keys, equal times.
 std::string timingKey(CollectiveOpInterface op);
@@ -71,7 +75,8 @@ std::string timingKey(CollectiveOpInterface op);
 struct Candidate {
   Algorithm algorithm;
   std::optional<double> seconds; ///< predicted
-  int64_t scratch = 0;           ///< bytes on a rank, where it has a time
+  int64_t scratch = 0, hops = 0; ///< as in AloneTime, where it has a time
+  int64_t chunks = 0;            ///< to be asked for (ncclx.chunks); 0: as the lowering has it
   std::string refused;           ///< why it has no time: it cannot carry the collective, or loses
 };
 

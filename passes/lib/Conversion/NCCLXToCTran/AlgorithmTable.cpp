@@ -128,10 +128,12 @@ Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
 
 /// Of groups that no axes span.
 static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
-  if (algorithm != Algorithm::Direct)
+  bool byPlace = algorithm == Algorithm::Ring || algorithm == Algorithm::Bruck ||
+                 algorithm == Algorithm::Binomial;
+  if (algorithm != Algorithm::Direct && !byPlace)
     return "no axes span its groups";
   Dataflow flow = op.getDataflow();
-  if (flow.inCut && flow.outCut && !haveOneSize(op))
+  if ((byPlace || (flow.inCut && flow.outCut)) && !haveOneSize(op))
     return "no axes span its groups, which are not of one size";
   if (isAwaitedByChunk(op))
     return "no axes span its groups, and its result is awaited by chunk";
@@ -150,11 +152,15 @@ static std::optional<std::string> whyNotAll(CollectiveOpInterface op, int64_t mo
   return std::nullopt;
 }
 
+static bool isBroadcast(const Dataflow &flow) {
+  return flow.route == Route::FromRoot && !flow.inCut && !flow.outCut;
+}
+
 /// What switches do: multicast, and sums on their way.
 static std::optional<std::string> whyNotBySwitch(CollectiveOpInterface op) {
   Dataflow flow = op.getDataflow();
-  bool broadcast = flow.route == Route::FromRoot && !flow.inCut && !flow.outCut;
-  if ((flow.route != Route::All && !broadcast) || flow.isCounted() || (flow.inCut && flow.outCut))
+  if ((flow.route != Route::All && !isBroadcast(flow)) || flow.isCounted() ||
+      (flow.inCut && flow.outCut))
     return llvm::formatv("a switch carries no {0}", op->getName().stripDialect()).str();
   if (int64_t members = getGroupSize(op); members > ctran::mostMembers)
     return llvm::formatv("{0} members are more than a switch has ports", members).str();
@@ -194,7 +200,8 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   Dataflow flow = op.getDataflow();
   bool rooted = flow.route == Route::FromRoot || flow.route == Route::ToRoot;
   if (axes == 0)
-    return whyNotListed(op, algorithm);
+    if (std::optional<std::string> why = whyNotListed(op, algorithm))
+      return why;
   switch (algorithm) {
   case Algorithm::Direct:
     return std::nullopt;
@@ -225,7 +232,7 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
     return whyNotAll(op, topology::maxRoutedMembers);
   }
   case Algorithm::Hierarchical:
-    if (flow.route != Route::All || flow.isCounted())
+    if ((flow.route != Route::All && !isBroadcast(flow)) || flow.isCounted())
       return llvm::formatv("there is no hierarchy for {0}", op->getName().stripDialect()).str();
     return std::nullopt;
   case Algorithm::Switch:

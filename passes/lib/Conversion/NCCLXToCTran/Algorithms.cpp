@@ -1,5 +1,7 @@
 //===- Algorithms.cpp - What the built-in algorithms share ------------------------===//
-#include "Places.h"
+#include "ListedEnds.h"
+
+#include "ncclx/CTran/Access.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
@@ -11,6 +13,8 @@ int64_t CollectiveSpec::groupSize(ScheduleBuilder &s) const {
   int64_t n = 1;
   for (unsigned axis : axes)
     n *= s.size(axis);
+  for (ArrayRef<int64_t> group : groups)
+    n = std::max<int64_t>(n, group.size());
   return n;
 }
 
@@ -115,10 +119,18 @@ SmallVector<Value> ctran::joined(ValueRange a, ValueRange b) {
 
 Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c, bool byNumber) {
   const ncclx::Dataflow &flow = c.flow;
+  bool listed = !c.groups.empty();
   auto cut = [&](Value window, MemRefType type, int64_t dim) {
-    return s.reindex(window, dim, chunkDims(s, c.axes, type.getDimSize(dim)));
+    int64_t n = c.groupSize(s), rows = type.getDimSize(dim);
+    if (listed)
+      return s.reindex(window, dim,
+                       DimAttr::get(s.builder.getContext(), "", n, Cut::Chunked,
+                                    std::max<int64_t>(1, llvm::divideCeil(rows, n))));
+    return s.reindex(window, dim, chunkDims(s, c.axes, rows));
   };
   auto shard = [&](Value window, MemRefType whole, int64_t dim) {
+    if (listed)
+      return window;
     int64_t extent = whole.getDimSize(dim);
     return s.reindex(window, dim, chunkDims(s, c.axes, extent), /*resident=*/true, extent);
   };
@@ -131,7 +143,7 @@ Views ctran::makeViews(ScheduleBuilder &s, const CollectiveSpec &c, bool byNumbe
   if (!flow.combines || flow.route != ncclx::Dataflow::Route::All)
     return {c.in, c.out};
   SmallVector<DimAttr> dims;
-  if (byNumber)
+  if (byNumber || listed)
     dims.push_back(s.freeDim(c.groupSize(s), flatGranule(c.inType)));
   else
     for (unsigned axis : c.axes)
@@ -237,6 +249,15 @@ Members::Members(ScheduleBuilder &s, ArrayRef<unsigned> axes) : s(s), axes(axes)
   me = memberNumber(s, axes);
 }
 
+Members::Members(ScheduleBuilder &s, const CollectiveSpec &c) : Members(s, c.axes) {
+  groups = c.groups;
+  if (groups.empty())
+    return;
+  n = c.groupSize(s);
+  Places p(s, groups);
+  me = p.number([&](int64_t rank) { return p.place[rank]; });
+}
+
 Value Members::partner(ArrayRef<std::pair<int64_t, int64_t>> pairs) {
   Value result = s.constant(-1);
   for (auto [first, second] : pairs)
@@ -246,6 +267,8 @@ Value Members::partner(ArrayRef<std::pair<int64_t, int64_t>> pairs) {
 }
 
 SmallVector<Value> Members::point(Value member) {
+  if (!groups.empty())
+    return {member};
   SmallVector<Value> at(axes.size());
   for (size_t i = axes.size(); i-- > 0;) {
     at[i] = s.rem(member, s.size(axes[i]));
@@ -268,6 +291,12 @@ Value Members::rank(Value member) {
   return rank;
 }
 
+Value Members::ahead(Value by) {
+  if (groups.empty())
+    return rank(plus(me, s.add(by, n)));
+  return Places(s, groups).ahead(*constantOf(by));
+}
+
 Value Members::atRank(Value memory, Value rank) {
   return PeerViewOp::create(s.builder, s.loc, memory.getType(), memory, ValueRange(), rank);
 }
@@ -277,32 +306,98 @@ Value Members::minus(Value member, Value by) { return s.rem(s.sub(s.add(member, 
 
 //===--- members round and round ------------------------------------------------------------===//
 
-Cycle::Cycle(ScheduleBuilder &s, const CollectiveSpec &c) : s(s), axes(c.axes), n(c.groupSize(s)) {
-  if (axes.size() > 1)
-    numbers.emplace(s, axes);
+Cycle::Cycle(ScheduleBuilder &s, const CollectiveSpec &c) : s(s), c(c), n(c.groupSize(s)) {
+  if (!c.groups.empty())
+    listed = std::make_unique<ListedEnds>(s, c);
+  else if (c.axes.size() > 1)
+    numbers.emplace(s, c.axes);
   flat = numbers && c.flow.combines && !c.flow.inCut;
 }
 
-Cycle::Member Cycle::member(Value by) {
+Cycle::~Cycle() = default;
+
+SmallVector<Value> Cycle::own() {
+  if (listed)
+    return {listed->ownPlace()};
+  return flat ? SmallVector<Value>{numbers->own()} : ownPoint(s, c.axes);
+}
+
+SmallVector<Value> Cycle::place(Value by) {
+  if (listed)
+    return {s.rem(s.add(s.add(listed->ownPlace(), by), n), n)};
   if (!numbers)
-    return {{s.shift(s.own(axes.front()), by)}, Value()};
+    return {s.shift(s.own(c.axes.front()), by)};
   Value number = numbers->plus(numbers->own(), s.add(by, n));
-  return {flat ? SmallVector<Value>{number} : numbers->point(number), numbers->rank(number)};
+  return flat ? SmallVector<Value>{number} : numbers->point(number);
+}
+
+Cycle::Member Cycle::member(Value by) {
+  Member result{place(by), Value()};
+  if (listed)
+    result.rank = listed->p.ahead(*constantOf(by));
+  else if (numbers)
+    result.rank = numbers->ahead(by);
+  return result;
 }
 
 Value Cycle::at(Value memory, const Member &member) {
-  if (numbers)
-    return numbers->atRank(memory, member.rank);
+  if (member.rank)
+    return PeerViewOp::create(s.builder, s.loc, memory.getType(), memory, ValueRange(),
+                              member.rank);
   Point point;
-  point[axes.front()] = member.place.front();
+  point[c.axes.front()] = member.place.front();
   return s.at(memory, point);
 }
 
-Value Cycle::source(Value box, StringRef value, ValueRange after) {
-  return s.source(box, value, numbers ? numbers->point(numbers->own()) : ownPoint(s, axes), {},
-                  after, shared());
+Views Cycle::views() { return makeViews(s, c, numbers.has_value()); }
+
+Value Cycle::withOwnShard(Value view, llvm::function_ref<Value(Value)> write,
+                          llvm::function_ref<Value()> otherwise) {
+  return listed ? listed->withOwnShard(view, write, otherwise) : write(s.range(view, own()));
 }
 
-Value Cycle::sink(Value box, StringRef value, const Member &from, ValueRange after) {
-  return s.sink(box, value, from.place, {}, after, shared());
+// Who has no shard brings nothing: a box of its output that has no rows.
+Value Cycle::keepOwn(const Views &v, ValueRange after) {
+  Value to = s.range(v.out, own());
+  auto copy = [&](Value from) {
+    return s.copy(from, to, Value(), after, s.controlLane(), "keep own");
+  };
+  return withOwnShard(v.in, copy, [&] { return copy(to); });
+}
+
+Value Cycle::copyOwn(const Views &v, Value to, ValueRange after) {
+  auto copy = [&](Value own) { return s.copy(own, to, Value(), after, s.controlLane(), "own"); };
+  return withOwnShard(v.in, copy, [&] { return copy(s.range(v.out, own())); });
+}
+
+SmallVector<Value> Cycle::fillPadding(ValueRange outFree) {
+  return listed ? listed->fillPadding(outFree) : SmallVector<Value>(outFree);
+}
+
+bool Cycle::prescale(CollectiveSpec &c, Views &views, Value &start) {
+  return ctran::prescale(s, c, views, start, numbers.has_value());
+}
+
+Value Cycle::say(Value in, ValueRange after) {
+  if (listed)
+    return listed->say(in, after);
+  if (c.flow.combines)
+    return s.source(s.range(in), c.name, {}, c.axes, after);
+  if (c.flow.route == ncclx::Dataflow::Route::Listed)
+    return s.source(s.range(in), c.name,
+                    numbers ? numbers->point(numbers->own()) : ownPoint(s, c.axes), {}, after,
+                    shared());
+  return s.source(c.flow.inCut ? s.range(in) : s.range(in, own()), c.name, own(), {}, after);
+}
+
+Value Cycle::demand(Value out, ValueRange ready) {
+  if (listed)
+    return listed->demand(out, ready);
+  if (c.flow.route == ncclx::Dataflow::Route::Listed)
+    return s.sink(s.range(out), c.name, place(s.constant(-(c.shift % n))), {}, ready, shared());
+  if (!c.flow.combines)
+    return demandExchanged(s, c, out, ready);
+  if (!c.flow.inCut)
+    return s.sink(s.range(out), c.name, {}, c.axes, ready);
+  return s.sink(s.range(out, own()), c.name, own(), c.axes, ready);
 }

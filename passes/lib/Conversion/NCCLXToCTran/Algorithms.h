@@ -13,6 +13,7 @@
 #include "ncclx/Topology/TreePacking.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace mlir::ctran {
@@ -23,6 +24,18 @@ struct TierOfGroup {
   SmallVector<unsigned> axes;
   double bytesPerSecond = 1; ///< of one rank, while all send and receive
   double latency = 0;        ///< seconds
+};
+
+/// How the rounds of a log-step algorithm follow each other.
+struct Streaming {
+  int64_t chunks = 1; ///< of each block; each goes on when it has come
+  int64_t depth = 1;  ///< rounds under way together; 0: each waits for the whole of the one before
+};
+
+/// The slowest way between members.
+struct LinkOfGroup {
+  double bytesPerSecond = 1;     ///< of one rank, while all send and receive
+  double copySecondsPerByte = 0; ///< of a copy in own memory
 };
 
 struct CollectiveSpec {
@@ -44,13 +57,22 @@ struct CollectiveSpec {
   Combination combination;
   SmallVector<Value> inReady; ///< the input holds its value after these
   SmallVector<Value> outFree; ///< the output may be overwritten after these
+  /// What goes to peers goes after these: until then the links are another collective's, which is
+  /// awaited earlier. Of a direct algorithm.
+  SmallVector<Value> turn;
 
+  std::optional<Streaming> streaming;           ///< if the op asks for one
+  std::optional<LinkOfGroup> link;              ///< if it is known
   const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
   /// this order. Switch: the one behind which each group is.
   SmallVector<TierOfGroup> tiers;
+  int64_t chunks = 0; ///< Hierarchical: asked for (ncclx.chunks); 0: what a model says
+  /// Bytes of scratch memory that are left on a rank: what goes in chunks is cut to fit. -1: no
+  /// limit.
+  int64_t scratchLeft = -1;
 
   int64_t groupSize(ScheduleBuilder &s) const;
   /// The rank number of a member of a group of all ranks.
@@ -66,6 +88,8 @@ struct CollectiveSpec {
 /// A collective whose ops have been written up to the point where only waiting is left.
 struct InFlight {
   SmallVector<Value> inFree; ///< the input may be overwritten after these
+  /// Copies to peers: the links are free after these. Empty where nobody says.
+  SmallVector<Value> sent;
   /// Tokens that only the exit needs, and who overwrites the output: all that the collective has
   /// done or is still doing there, as sending on what it has received.
   SmallVector<Value> others;
@@ -141,15 +165,19 @@ SmallVector<Value> joined(ValueRange a, ValueRange b);
 class Members {
 public:
   Members(ScheduleBuilder &s, ArrayRef<unsigned> axes);
+  /// Of listed groups, too.
+  Members(ScheduleBuilder &s, const CollectiveSpec &c);
   Value own() { return me; }
   int64_t size() { return n; }
   /// The second of the pair whose first is this member, or -1.
   Value partner(ArrayRef<std::pair<int64_t, int64_t>> pairs);
-  /// Coordinates of a member on the group's axes, as numbers.
+  /// Coordinates of a member on the group's axes, as numbers; of listed groups its number.
   SmallVector<Value> point(Value member);
-  /// The rank number of a member of the own group, and a view of `memory` at a rank. What an op has
-  /// at one peer takes one number, which shows that the peer is one.
+  /// The rank number of a member of the own group along axes, and a view of `memory` at a rank.
+  /// What an op has at one peer takes one number, which shows that the peer is one.
   Value rank(Value member);
+  /// The rank number of the member `by` further on, from -n to n; of listed groups a constant.
+  Value ahead(Value by);
   Value atRank(Value memory, Value rank);
   Value at(Value memory, Value member) { return atRank(memory, rank(member)); }
   /// member + by and member - by, which may be negative, modulo the group's size.
@@ -159,12 +187,18 @@ public:
 private:
   ScheduleBuilder &s;
   SmallVector<unsigned> axes;
+  ArrayRef<SmallVector<int64_t>> groups; ///< if they are listed
   int64_t n;
   Value me;
 };
 
+/// The views of input and output in which the collective's boxes have names.
+struct Views {
+  Value in, out;
+};
+
 /// The members one behind the other, round and round. Along one axis a member is a shifted
-/// coordinate, and ranks are alike; along several it is a number.
+/// coordinate, and ranks are alike; along several, and in listed groups, it is a number.
 class Cycle {
 public:
   struct Member {
@@ -172,34 +206,46 @@ public:
     Value rank;               ///< null along one axis
   };
   Cycle(ScheduleBuilder &s, const CollectiveSpec &c);
+  ~Cycle();
   int64_t size() { return n; }
-  /// Are members numbers?
-  bool isNumbered() { return numbers.has_value(); }
-  SmallVector<Value> own() { return flat ? SmallVector<Value>{numbers->own()} : ownPoint(s, axes); }
-  /// The member `by` further on, which is from -n to n.
+  SmallVector<Value> own();
+  /// The member `by` further on, which is from -n to n; in listed groups a constant.
   Member member(Value by);
   Member member(int64_t by) { return member(s.constant(by)); }
-  SmallVector<Value> place(Value by) { return member(by).place; }
+  /// Its place alone.
+  SmallVector<Value> place(Value by);
   /// A view of `memory` at a member.
   Value at(Value memory, const Member &member);
-  /// Says or demands that a box holds what a member gave, as a whole.
-  Value source(Value box, StringRef value, ValueRange after);
-  Value sink(Value box, StringRef value, const Member &from, ValueRange after);
+
+  /// See makeViews; the own shard of one that is not whole, as ListedEnds has it.
+  Views views();
+  Value withOwnShard(Value view, llvm::function_ref<Value(Value box)> write,
+                     llvm::function_ref<Value()> otherwise);
+  /// Copies the own shard of the input to its place in `out`, or to another box.
+  Value keepOwn(const Views &v, ValueRange after);
+  Value copyOwn(const Views &v, Value to, ValueRange after);
+  /// The tokens after which the output may be written; who has no full shard has filled it.
+  SmallVector<Value> fillPadding(ValueRange outFree);
+  /// See prescale.
+  bool prescale(CollectiveSpec &c, Views &views, Value &start);
+
+  /// Says what the input holds, and demands what the collective leaves in the output.
+  Value say(Value in, ValueRange after);
+  Value demand(Value out, ValueRange ready);
 
 private:
   ScheduleBuilder &s;
-  SmallVector<unsigned> axes;
+  CollectiveSpec c;
   int64_t n = 1;
   std::optional<Members> numbers;
+  std::unique_ptr<class ListedEnds> listed;
   bool flat = false; ///< views are cut by number
   /// Where members are numbers a value is named by numbers, the same ones on every rank.
-  ArrayRef<unsigned> shared() { return numbers ? ArrayRef<unsigned>(axes) : ArrayRef<unsigned>(); }
+  ArrayRef<unsigned> shared() {
+    return numbers ? ArrayRef<unsigned>(c.axes) : ArrayRef<unsigned>();
+  }
 };
 
-/// The views of input and output in which the collective's boxes have names.
-struct Views {
-  Value in, out;
-};
 /// `byNumber`: a flat tensor is cut as the language's chunks are, by member number, and not along
 /// one axis after the other.
 Views makeViews(ScheduleBuilder &s, const CollectiveSpec &c, bool byNumber = false);

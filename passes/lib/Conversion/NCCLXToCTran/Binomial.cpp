@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------------------------===//
 #include "Algorithms.h"
 
+#include "ncclx/CTran/Access.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -21,7 +23,7 @@ namespace {
 class Tree {
 public:
   Tree(ScheduleBuilder &s, const CollectiveSpec &c)
-      : s(s), c(c), members(s, c.axes), n(members.size()), v(makeViews(s, c)),
+      : s(s), c(c), ends(s, c), members(s, this->c), n(members.size()), v(ends.views()),
         t(members.minus(s.constant(c.root), members.own())), isRoot(s.equal(t, s.constant(0))),
         levels(s.freeDim(llvm::Log2_64_Ceil(n))) {}
 
@@ -33,6 +35,7 @@ public:
 private:
   ScheduleBuilder &s;
   CollectiveSpec c;
+  Cycle ends;
   Members members;
   int64_t n;
   Views v;
@@ -41,7 +44,9 @@ private:
 
   /// The member at distance `distance` before the root.
   Value member(Value distance) { return members.minus(s.constant(c.root), distance); }
-  Value at(Value memory, Value distance) { return members.at(memory, member(distance)); }
+  /// The rank of the member that is `d` nearer to the root than this one, or further from it.
+  Value nearer(Value d) { return members.ahead(d); }
+  Value further(Value d) { return members.ahead(s.sub(s.constant(0), d)); }
   /// begin <= x < end
   Value within(Value begin, Value x, Value end) {
     return s.both(s.less(s.sub(begin, 1), x), s.less(x, end));
@@ -80,7 +85,8 @@ InFlight Tree::broadcast() {
     return s.branch(
         isFar(d),
         [&] {
-          return s.ready(s.slot(at(rtr, s.sub(t, d)), round), joined(c.outFree, before), "ready");
+          return s.ready(s.slot(members.atRank(rtr, nearer(d)), round), joined(c.outFree, before),
+                         "ready");
         },
         [&] { return before; });
   });
@@ -102,8 +108,7 @@ InFlight Tree::broadcast() {
         isNear(d),
         [&] {
           Value granted = s.awaitReady(s.slot(rtr, round), s.constant(1), here, "await ready");
-          Value to = s.add(t, d);
-          Value rank = members.rank(member(to));
+          Value rank = further(d);
           return s.put(s.range(v.out), s.range(members.atRank(v.out, rank)),
                        s.slot(members.atRank(data, rank)), {here, granted}, "put");
         },
@@ -130,8 +135,11 @@ InFlight Tree::reduce() {
   auto part = [&](Value view, Value round) { return s.range(view, s.rem(round, slots)); };
   // A slot is free for a round when the run starts, or when the round that had it is over.
   auto grant = [&](Value d, Value round, Value before) {
+    if (std::optional<int64_t> number = constantOf(round); number && *number >= count)
+      return before;
     return s.branch(
-        isNear(d), [&] { return s.ready(s.slot(at(ready, s.add(t, d)), round), before, "ready"); },
+        isNear(d),
+        [&] { return s.ready(s.slot(members.atRank(ready, further(d)), round), before, "ready"); },
         [&] { return before; });
   };
   Value granted = s.program.getEntry();
@@ -156,8 +164,7 @@ InFlight Tree::reduce() {
         isFar(d),
         [&] {
           Value free = s.awaitReady(s.slot(ready, round), s.constant(1), added, "await ready");
-          Value to = s.sub(t, d);
-          Value rank = members.rank(member(to));
+          Value rank = nearer(d);
           return s.put(s.range(sum), part(members.atRank(parts, rank), round),
                        s.slot(members.atRank(data, rank), round), {added, free}, "put part");
         },
@@ -183,11 +190,13 @@ InFlight Tree::gather() {
       s.doubling(n, s.program.getEntry(), [&](Value d, Value round, Value before) {
         return s.branch(
             isHead(d),
-            [&] { return s.ready(s.slot(at(ready, s.add(t, d)), round), before, "ready"); },
+            [&] {
+              return s.ready(s.slot(members.atRank(ready, further(d)), round), before, "ready");
+            },
             [&] { return before; });
       }));
-  Value have = s.copy(inputBox(s, c, v.in, Point()), s.range(parts, t), Value(), start,
-                      s.controlLane(), "own");
+  c.outFree = ends.fillPadding(c.outFree);
+  Value have = ends.copyOwn(v, s.range(parts, t), joined(start, c.outFree));
   flight.inFree = {have};
   Value done = s.doubling(n, have, [&](Value d, Value round, Value before) {
     Value more = s.branch(
@@ -198,8 +207,7 @@ InFlight Tree::gather() {
         isPart(d),
         [&] {
           Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), more, "await ready");
-          Value to = s.sub(t, d);
-          Value rank = members.rank(member(to));
+          Value rank = nearer(d);
           return s.put(blocks(parts, t, d), blocks(members.atRank(parts, rank), t, d),
                        s.slot(members.atRank(data, rank), round), {more, granted}, "put blocks");
         },
@@ -225,7 +233,9 @@ InFlight Tree::scatter() {
       s.doubling(n, s.program.getEntry(), [&](Value d, Value round, Value before) {
         return s.branch(
             isPart(d),
-            [&] { return s.ready(s.slot(at(ready, s.sub(t, d)), round), before, "ready"); },
+            [&] {
+              return s.ready(s.slot(members.atRank(ready, nearer(d)), round), before, "ready");
+            },
             [&] { return before; });
       }));
   Value have = s.branch(
@@ -249,16 +259,23 @@ InFlight Tree::scatter() {
         isHead(d),
         [&] {
           Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), here, "await ready");
-          Value to = s.add(t, d);
-          Value rank = members.rank(member(to));
+          Value to = s.add(t, d), rank = further(d);
           return s.put(blocks(parts, to, d), blocks(members.atRank(parts, rank), to, d),
                        s.slot(members.atRank(data, rank)), {here, granted}, "put blocks");
         },
         [&] { return here; });
   });
-  Value home = s.copy(s.range(parts, t), outputBox(s, c, v.out, Point()), Value(),
-                      joined(done, c.outFree), s.controlLane(), "home");
-  finishWith(flight, {home, demandRooted(s, c, v, members, home)});
+  SmallVector<Value> after = joined(done, ends.fillPadding(c.outFree));
+  Value home = ends.withOwnShard(
+      v.out,
+      [&](Value own) {
+        return s.copy(s.range(parts, t), own, Value(), after, s.controlLane(), "home");
+      },
+      [&] { return done; });
+  SmallVector<Value> tokens =
+      joined(home, ArrayRef(after).drop_front(joined(done, c.outFree).size()));
+  tokens.push_back(demandRooted(s, c, v, members, tokens));
+  finishWith(flight, tokens);
   return flight;
 }
 

@@ -3,14 +3,14 @@
 // For any number of members n: a round over distance d moves min(d, n - d) blocks, so that the last
 // one tops up. Blocks are numbered by how far behind this member their member stands; along one
 // axis coordinates are only shifted, so one representative stands for all ranks. Each round is one
-// message.
+// message, or streams in chunks (Streamed.cpp).
 //
 // all_gather: x has blocks [0, d) and gets [d, 2d) from x + d. reduce_scatter is that backwards:
 // partial sums of blocks [d, 2d) go from x to x + d, where they are blocks [0, d). all_reduce is
 // both. all_to_all: block j, which has j to go, moves on in the rounds of the bits of j.
 //
 //===------------------------------------------------------------------------------------------===//
-#include "Algorithms.h"
+#include "Streamed.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -22,7 +22,7 @@ namespace {
 class Bruck {
 public:
   Bruck(ScheduleBuilder &s, const CollectiveSpec &c)
-      : s(s), c(c), cycle(this->s, c), v(makeViews(s, c, cycle.isNumbered())), n(cycle.size()),
+      : s(s), c(c), cycle(this->s, c), v(cycle.views()), n(cycle.size()),
         count(llvm::Log2_64_Ceil(n)), capacity(capacityOf(s, c)) {}
 
   InFlight allGather();
@@ -35,6 +35,7 @@ private:
   Cycle cycle;
   Views v;
   int64_t n, count, capacity;
+  SmallVector<Value> filled; ///< padding, after these
 
   Value zero() { return s.constant(0); }
   Cycle::Member ahead(Value by) { return cycle.member(by); }
@@ -47,12 +48,14 @@ private:
     return s.loop(first, n, token,
                   [&](Value j, Value before) { return copyBlock(j, joined(token, before)); });
   }
-  Value gather(Value own, Value have, InFlight &flight);
+  Value gather(Value have, InFlight &flight,
+               llvm::function_ref<Value(Value to, ValueRange after)> copyOwn);
   Value scatter(Value start, InFlight &flight);
 };
 
-/// Fills the output with the others' blocks; `own` is the box of the own one.
-Value Bruck::gather(Value own, Value have, InFlight &flight) {
+/// Fills the output with the others' blocks; `copyOwn` writes the own one to a box.
+Value Bruck::gather(Value have, InFlight &flight,
+                    llvm::function_ref<Value(Value to, ValueRange after)> copyOwn) {
   Value parts = slotWindow(s, c, "gathered", n, capacity);
   DimAttr rounds = s.freeDim(count);
   Value ready = s.slots(c.name + ".ag.ready", rounds, 1);
@@ -61,7 +64,7 @@ Value Bruck::gather(Value own, Value have, InFlight &flight) {
   flight.others.push_back(s.doubling(n, entry, [&](Value d, Value round, Value) {
     return s.ready(s.slot(cycle.at(ready, ahead(d)), round), entry, "ready");
   }));
-  Value first = s.copy(own, s.range(parts, zero()), Value(), have, s.controlLane(), "own");
+  Value first = copyOwn(s.range(parts, zero()), have);
   Value got = s.doubling(n, first, [&](Value d, Value round, Value before) {
     Value granted = s.awaitReady(s.slot(ready, round), s.constant(1), before, "await ready");
     Cycle::Member to = behind(d);
@@ -71,21 +74,22 @@ Value Bruck::gather(Value own, Value have, InFlight &flight) {
     return s.arrive(s.slot(data, round), s.constant(1), put, "await blocks");
   });
   return pack(got, 1, [&](Value j, ValueRange after) {
-    return s.copy(s.range(parts, j), s.range(v.out, ahead(j).place), Value(),
+    return s.copy(s.range(parts, j), s.range(v.out, cycle.place(j)), Value(),
                   joined(after, c.outFree), s.controlLane(), "home");
   });
 }
 
 InFlight Bruck::allGather() {
   InFlight flight;
-  SmallVector<Value> own = cycle.own();
-  Value start = s.source(s.range(v.in, own), c.name, own, {}, c.inReady);
-  Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
-                      s.controlLane(), "keep own");
-  Value done = gather(s.range(v.in, own), kept, flight);
+  Value start = cycle.say(v.in, c.inReady);
+  c.outFree = cycle.fillPadding(c.outFree);
+  Value kept = cycle.keepOwn(v, joined(start, c.outFree));
+  Value done = gather(kept, flight, [&](Value to, ValueRange after) {
+    return cycle.copyOwn(v, to, joined(after, c.outFree));
+  });
   flight.inFree = {done};
   SmallVector<Value> ready{done, kept};
-  ready.push_back(s.sink(s.range(v.out), c.name, {}, {}, ready));
+  ready.push_back(cycle.demand(v.out, ready));
   flight.finish = [ready]() { return ready; };
   return flight;
 }
@@ -104,7 +108,7 @@ Value Bruck::scatter(Value start, InFlight &flight) {
   Combination scaled = c.step();
   scaled.scale = c.combination.scale;
   Value have = pack(start, 0, [&](Value j, ValueRange after) {
-    Value from = s.range(v.in, ahead(j).place), to = s.range(sums, j);
+    Value from = s.range(v.in, cycle.place(j)), to = s.range(sums, j);
     return scaled.scale ? s.reduce(scaled, from, to, after, "scale")
                         : s.copy(from, to, Value(), after, s.controlLane(), "own");
   });
@@ -120,25 +124,29 @@ Value Bruck::scatter(Value start, InFlight &flight) {
                       {here, last}, "add");
     });
   });
-  Value own = s.range(v.out, cycle.own());
-  SmallVector<Value> after = joined(summed, c.outFree);
-  return c.combination.divide
-             ? s.reduce(c.lastStep(), s.range(sums, zero()), own, after, "divide")
-             : s.copy(s.range(sums, zero()), own, Value(), after, s.controlLane(), "home");
+  SmallVector<Value> after = joined(summed, cycle.fillPadding(c.outFree));
+  filled = joined({}, ArrayRef(after).drop_front(joined(summed, c.outFree).size()));
+  auto home = [&](Value own) {
+    return c.combination.divide
+               ? s.reduce(c.lastStep(), s.range(sums, zero()), own, after, "divide")
+               : s.copy(s.range(sums, zero()), own, Value(), after, s.controlLane(), "home");
+  };
+  return c.flow.inCut ? cycle.withOwnShard(v.out, home, [&] { return summed; })
+                      : home(s.range(v.out, cycle.own()));
 }
 
 InFlight Bruck::reduction() {
   InFlight flight;
-  Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-  SmallVector<Value> own = cycle.own();
+  Value start = cycle.say(v.in, c.inReady);
   Value sum = scatter(start, flight);
   SmallVector<Value> ready{sum};
-  if (c.flow.inCut) {
-    ready.push_back(s.sink(s.range(v.out, own), c.name, own, c.axes, sum));
-  } else {
-    ready.push_back(gather(s.range(v.out, own), sum, flight));
-    ready.push_back(s.sink(s.range(v.out), c.name, {}, c.axes, ready));
-  }
+  if (c.flow.inCut)
+    ready = joined(ready, filled);
+  else
+    ready.push_back(gather(sum, flight, [&](Value to, ValueRange after) {
+      return s.copy(s.range(v.out, cycle.own()), to, Value(), after, s.controlLane(), "own");
+    }));
+  ready.push_back(cycle.demand(v.out, ready));
   flight.finish = [ready]() { return ready; };
   return flight;
 }
@@ -161,9 +169,9 @@ InFlight Bruck::allToAll() {
   DimAttr rounds = s.freeDim(count);
   Value ready = s.slots(c.name + ".ready", rounds, 1);
   Value data = s.slots(c.name + ".data", {rounds, s.freeDim(std::max<int64_t>(1, n / 2))}, 1);
-  Value start = s.source(s.range(v.in), c.name, cycle.own(), {}, c.inReady);
+  Value start = cycle.say(v.in, c.inReady);
   Value have = pack(start, 0, [&](Value j, ValueRange after) {
-    return s.copy(s.range(v.in, ahead(j).place), s.range(parts, j), Value(), after, s.controlLane(),
+    return s.copy(s.range(v.in, cycle.place(j)), s.range(parts, j), Value(), after, s.controlLane(),
                   "own");
   });
   flight.inFree = {have};
@@ -186,10 +194,10 @@ InFlight Bruck::allToAll() {
     });
   });
   Value home = pack(done, 0, [&](Value j, ValueRange after) {
-    return s.copy(s.range(parts, j), s.range(v.out, behind(j).place), Value(),
+    return s.copy(s.range(parts, j), s.range(v.out, cycle.place(s.sub(zero(), j))), Value(),
                   joined(after, c.outFree), s.controlLane(), "home");
   });
-  SmallVector<Value> tokens{home, demandExchanged(s, c, v.out, home)};
+  SmallVector<Value> tokens{home, cycle.demand(v.out, home)};
   flight.finish = [tokens]() { return tokens; };
   return flight;
 }
@@ -199,6 +207,8 @@ InFlight Bruck::allToAll() {
 InFlight ctran::emitBruck(ScheduleBuilder &s, const CollectiveSpec &c) {
   if (c.groupSize(s) == 1)
     return emitDirect(s, c);
+  if (std::optional<Streaming> how = streamingOf(s, c))
+    return emitStreamed(s, c, *how);
   Bruck bruck(s, c);
   if (c.flow.combines)
     return bruck.reduction();

@@ -35,6 +35,7 @@ struct Exchange {
   Value data; ///< one slot for each member's piece
   bool keepsOwn;
   SmallVector<Value> sent; ///< the input has been read
+  SmallVector<Value> puts; ///< by copies to peers
   Value told;              ///< the last ready token has been sent
 };
 
@@ -45,13 +46,13 @@ bool copiesBeside(ScheduleBuilder &s, int64_t bytes) {
 }
 
 /// Without `outFree` nobody is asked whether it is ready: an exchange before this one, of the same
-/// peers on the same lanes, has asked.
+/// peers on the same lanes, has asked. Peers are asked at once, and get nothing before `turn`.
 Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, const Boxes &boxes,
-                  ValueRange inReady, ValueRange outFree) {
+                  ValueRange inReady, ValueRange outFree, ValueRange turn = {}) {
   SmallVector<DimAttr> dims = boundDims(s, axes);
   Value rtr = outFree.empty() ? Value() : s.slots((name + ".ready").str(), dims, 1);
   Value data = s.slots((name + ".data").str(), dims, 1);
-  Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, Value()};
+  Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, {}, Value()};
 
   auto sizeFor = [&](const Point &peer, SmallVector<Value> &after) {
     if (!boxes.size)
@@ -66,8 +67,8 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
       return s.ready(s.slot(s.at(rtr, peer), ownPoint(s, axes)), outFree, "ready");
     });
   // Nothing orders copies to different peers, so they may be under way together.
-  e.sent = s.forEachPeerInTurn(axes, inReady.front(), [&](const Point &peer, Value) {
-    SmallVector<Value> after(inReady);
+  e.puts = s.forEachPeerInTurn(axes, inReady.front(), [&](const Point &peer, Value) {
+    SmallVector<Value> after = joined(inReady, turn);
     if (rtr)
       after.push_back(
           s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
@@ -75,6 +76,7 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
     return s.put(boxes.source(peer, size), boxes.dest(s.at(boxes.out, peer), size),
                  s.slot(s.at(data, peer), ownPoint(s, axes)), after, "put");
   });
+  e.sent = e.puts;
   // The own piece last, as no peer waits for it. It raises a slot like any other, so that whoever
   // waits for a piece need not know whose it is.
   if (boxes.keepsOwn) {
@@ -195,9 +197,10 @@ static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, cons
     };
     outFree = {c.zero(s, c.outFree)}; // what nobody sends
   }
-  Exchange e = exchange(s, c.name, c.axes, boxes, start, outFree);
+  Exchange e = exchange(s, c.name, c.axes, boxes, start, outFree, c.turn);
   InFlight flight;
   flight.inFree = e.sent;
+  flight.sent = e.puts;
   flight.others.push_back(e.told);
   flight.chunk = [s, e](ArrayRef<int64_t> member) mutable {
     SmallVector<Value> at;
@@ -223,7 +226,8 @@ static InFlight directShift(ScheduleBuilder &s, const CollectiveSpec &c, const V
   flight.others.push_back(s.ready(s.slot(s.at(rtr, from)), c.outFree, "ready"));
   Value granted = s.awaitReady(s.slot(rtr), s.constant(1), {}, "await ready");
   flight.inFree = {s.put(s.range(v.in), s.range(s.at(v.out, to)), s.slot(s.at(data, to)),
-                         {start, granted}, "put")};
+                         joined({start, granted}, c.turn), "put")};
+  flight.sent = flight.inFree;
   flight.finish = [s, c, v, data, from]() mutable -> SmallVector<Value> {
     Value ready = s.arrive(s.slot(data), s.constant(1), {}, "await data");
     return {ready, s.sink(s.range(v.out), c.name, pointOf(s, c.axes, from), {}, ready)};
@@ -240,6 +244,9 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
   SmallVector<Value> own = ownPoint(s, c.axes);
   SmallVector<Value> mine = chunks.ownPart ? SmallVector<Value>() : own;
   Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
+  // Of two operands the order is none: the own one may come behind the other, and so from where it
+  // is. Of more its place is in the middle.
+  bool keepsOwn = c.groupSize(s) != 2 || c.in == c.out || s.carrier.oneKernel;
   // What arrives is awaited beside what is still being sent.
   int64_t arrivals = chunks.halvings ? s.carrier.lanes + 1 : 0;
   int64_t element = llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
@@ -251,14 +258,17 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
     Boxes boxes{[&](const Point &peer, Value) {
                   return chunks.box(s, v.in, pointOf(s, c.axes, peer), chunk);
                 },
-                [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); },
-                parts.back()};
+                [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); }, parts.back(),
+                keepsOwn};
     boxes.besides = copiesBeside(s, chunks.capacity(chunk) * element);
     // Nobody but this collective touches the scratch: it is free when a run starts.
     Value entry = s.program.getEntry();
+    // A chunk's copies follow those of the one before on their lanes.
     Exchange e = exchange(s, chunks.name(c, ".rs", chunk), c.axes, boxes, start,
-                          chunk == 0 ? ValueRange(entry) : ValueRange());
+                          chunk == 0 ? ValueRange(entry) : ValueRange(),
+                          chunk == 0 ? ValueRange(c.turn) : ValueRange());
     llvm::append_range(flight.inFree, e.sent);
+    llvm::append_range(flight.sent, e.puts);
     if (e.told)
       flight.others.push_back(e.told);
     exchanges.push_back(std::move(e));
@@ -271,8 +281,16 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
   SmallVector<Exchange> spread;
   for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
     Value here = s.onLane(arrivals, [&] { return arriveAll(s, exchanges[chunk], start); });
-    sums.push_back(s.reduce(c.combination, s.interval(parts[chunk], s.size(c.axes.front())),
-                            chunks.box(s, v.out, mine, chunk), joined(here, c.outFree), "reduce"));
+    SmallVector<Value> sources, after = joined(here, c.outFree);
+    if (keepsOwn) {
+      sources = {s.interval(parts[chunk], s.size(c.axes.front()))};
+    } else {
+      Point other = s.memberBy(c.axes, s.constant(1));
+      sources = {s.range(parts[chunk], pointOf(s, c.axes, other)), chunks.box(s, v.in, own, chunk)};
+      after = joined(after, start);
+    }
+    sums.push_back(
+        s.reduce(c.combination, sources, chunks.box(s, v.out, mine, chunk), after, "reduce"));
     if (c.flow.inCut)
       continue;
     auto ownBox = [&](Value view) { return chunks.box(s, view, ownPoint(s, c.axes), chunk); };
@@ -281,10 +299,13 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
     Exchange e = exchange(s, chunks.name(c, ".ag", chunk), c.axes, boxes, sums.back(),
                           chunk == 0 ? ValueRange(outFree) : ValueRange());
     llvm::append_range(flight.others, e.sent);
+    llvm::append_range(flight.sent, e.puts);
     if (e.told)
       flight.others.push_back(e.told);
     spread.push_back(std::move(e));
   }
+  if (!keepsOwn)
+    llvm::append_range(flight.inFree, sums);
   if (c.flow.inCut) {
     flight.others.push_back(s.sink(s.range(v.out, mine), c.name, own, c.axes, sums));
     flight.finish = [sums]() { return sums; };

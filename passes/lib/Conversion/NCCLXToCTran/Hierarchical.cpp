@@ -22,9 +22,9 @@ namespace {
 
 class AllReduce {
 public:
-  AllReduce(ScheduleBuilder &s, const CollectiveSpec &c, int64_t chunks, double chunkBytes,
+  AllReduce(ScheduleBuilder &s, const CollectiveSpec &c, Chunking chunking, double chunkBytes,
             Value in, Value out, Value start)
-      : s(s), c(c), chunks(chunks), chunkBytes(chunkBytes), in(in), out(out), start(start),
+      : s(s), c(c), chunking(chunking), chunkBytes(chunkBytes), in(in), out(out), start(start),
         nextLane(Levels::firstFree(c.tiers.size())) {}
 
   /// The chunks [first, last), along `tiers`; one token for all.
@@ -33,7 +33,7 @@ public:
 private:
   ScheduleBuilder &s;
   const CollectiveSpec &c;
-  int64_t chunks;
+  Chunking chunking;
   double chunkBytes;
   Value in, out, start;
   int64_t nextLane;
@@ -47,6 +47,13 @@ private:
   }
 };
 
+/// Elements of the largest part that a chunk is cut into, among so many.
+int64_t partCapacity(const CollectiveSpec &c, int64_t chunks, int64_t among) {
+  int64_t granule = flatGranule(c.inType);
+  int64_t units = int64_t(llvm::divideCeil(c.inType.getNumElements(), granule));
+  return std::max<int64_t>(1, llvm::divideCeil(units, chunks * among)) * granule;
+}
+
 Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, StringRef suffix) {
   SmallVector<double> bytes(tiers.size());
   double left = chunkBytes;
@@ -56,14 +63,12 @@ Value AllReduce::emit(ArrayRef<TierOfGroup> tiers, int64_t first, int64_t last, 
   Levels down(s, c, tiers, bytes, true, (suffix + ".rs").str(), nextLane);
   Levels up(s, c, tiers, bytes, true, (suffix + ".ag").str(), nextLane);
   size_t count = down.count();
-  int64_t mine = last - first, room = std::min(mine, kRoom), granule = flatGranule(c.inType);
-  int64_t units = int64_t(llvm::divideCeil(c.inType.getNumElements(), granule));
+  int64_t mine = last - first, room = std::min(mine, chunking.room);
   Tokens done;
   SmallVector<Value> parts, granted, partsFree, partsHere, sumsReady, sumsHere;
   for (size_t t = 0; t < count; ++t) {
     int64_t peers = down.list[t].size - 1;
-    int64_t capacity =
-        std::max<int64_t>(1, llvm::divideCeil(units, chunks * down.members(t, count))) * granule;
+    int64_t capacity = partCapacity(c, chunking.chunks, down.members(t, count));
     Value window = s.scratch(down.name + ".parts" + std::to_string(t),
                              MemRefType::get({room * peers * capacity}, c.inType.getElementType()));
     parts.push_back(s.reindex(window, std::nullopt, s.freeDim(room * peers, capacity)));
@@ -157,10 +162,27 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
     llvm::append_range(straight.axes, c.tiers[t].axes);
     loads[t] = {left /= double(sizes[t]), sizes[t] - 1, 2};
   }
-  int64_t chunks = chunksFor(c.tiers, loads, mostLanes(s, c.tiers.size()),
-                             std::clamp<int64_t>(units / members, 1, c.tiers.size() > 2 ? 8 : 128),
-                             true, 1.0 / 32);
-  int64_t past = straightChunks(c.tiers, sizes, chunks);
+  int64_t most = std::clamp<int64_t>(units / members, 1, c.tiers.size() > 2 ? 8 : 128);
+  int64_t width = int64_t(llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8));
+  auto scratchOf = [&](Chunking of) {
+    int64_t elements = c.combination.scale ? c.inType.getNumElements() : 0;
+    auto add = [&](ArrayRef<int64_t> sizes, int64_t mine) {
+      int64_t among = 1;
+      for (int64_t size : llvm::reverse(sizes)) {
+        among *= size;
+        elements += std::min(mine, of.room) * (size - 1) * partCapacity(c, of.chunks, among);
+      }
+    };
+    int64_t past = straightChunks(c.tiers, sizes, of.chunks);
+    if (past > 0)
+      add(members, past);
+    for (auto [first, last] : streams(past, of.chunks, c.tiers.size()))
+      add(sizes, last - first);
+    return elements * width;
+  };
+  Chunking chunking =
+      fitted({chunksFor(s, c, loads, most, true, 1.0 / 32)}, most, c.scratchLeft, scratchOf);
+  int64_t chunks = chunking.chunks, past = straightChunks(c.tiers, sizes, chunks);
 
   SmallVector<DimAttr> dims{s.freeDim(chunks, granule)};
   for (unsigned axis : straight.axes)
@@ -176,7 +198,7 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
     c.combination.scale = std::nullopt;
     c.outFree = joined(c.outFree, start);
   }
-  AllReduce all(s, c, chunks, bytes / double(chunks), in, out, start);
+  AllReduce all(s, c, chunking, bytes / double(chunks), in, out, start);
   SmallVector<Value> done;
   if (past > 0)
     done.push_back(all.emit(straight, 0, past, ".past"));
@@ -192,6 +214,8 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
 } // namespace
 
 InFlight ctran::emitHierarchical(ScheduleBuilder &s, const CollectiveSpec &c) {
+  if (c.flow.route == ncclx::Dataflow::Route::FromRoot)
+    return hierarchicalBroadcast(s, c);
   if (c.flow.combines && !c.flow.inCut)
     return allReduce(s, c);
   return hierarchicalExchange(s, c);

@@ -21,7 +21,7 @@ namespace {
 
 /// The parts of a collective: who has them, and their chunks.
 struct Parts {
-  int64_t chunks = 1, past = 0;
+  int64_t chunks = 1, past = 0, room = 1;
   int64_t capacity = 1; ///< elements of the largest chunk
   double bytes = 0;     ///< of a chunk
   bool even = true;     ///< else there is one chunk, and no dimension for it
@@ -60,15 +60,40 @@ Parts::Parts(ScheduleBuilder &s, const CollectiveSpec &c) {
     most = std::clamp<int64_t>(puts / (outer * (sizes[t] - 1)), 1, most);
     outer *= sizes[t];
   }
+  auto capacityIn = [&](int64_t chunks) {
+    return std::max<int64_t>(1, int64_t(llvm::divideCeil(llvm::divideCeil(rows, members), chunks)) *
+                                    row);
+  };
+  // Of sums: what each level holds for each place of the outer ones, and passes on.
+  auto scratchOf = [&](Chunking of) {
+    int64_t elements = c.combination.scale ? type.getNumElements() : 0;
+    auto add = [&](ArrayRef<int64_t> sizes, int64_t mine) {
+      int64_t outer = 1, held = std::min(mine, of.room);
+      for (auto [t, size] : llvm::enumerate(sizes)) {
+        elements +=
+            (held * outer * (size - 1) + (t > 0 ? mine * outer : 0)) * capacityIn(of.chunks);
+        outer *= size;
+      }
+    };
+    int64_t past = even ? straightChunks(c.tiers, sizes, of.chunks) : 0;
+    if (past > 0)
+      add(members, past);
+    for (auto [first, last] : streams(past, of.chunks, c.tiers.size()))
+      add(sizes, last - first);
+    return elements * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+  };
+  Chunking chunking;
   if (even) {
-    chunks = chunksFor(c.tiers, loads, mostLanes(s, c.tiers.size()),
-                       std::clamp<int64_t>(rows / members, 1, most), false,
-                       c.flow.combines ? 1.0 / 16 : 1.0 / 8);
-    past = straightChunks(c.tiers, sizes, chunks);
+    most = std::clamp<int64_t>(rows / members, 1, most);
+    chunking.chunks = chunksFor(s, c, loads, most, false, c.flow.combines ? 1.0 / 16 : 1.0 / 8);
+    if (c.flow.combines)
+      chunking = fitted(chunking, most, c.scratchLeft, scratchOf);
+    past = straightChunks(c.tiers, sizes, chunking.chunks);
   }
+  chunks = chunking.chunks;
+  room = chunking.room;
   bytes = part / double(chunks);
-  capacity = std::max<int64_t>(
-      1, int64_t(llvm::divideCeil(llvm::divideCeil(rows, members), chunks)) * row);
+  capacity = capacityIn(chunks);
 }
 
 Value Parts::whole(ScheduleBuilder &s, const CollectiveSpec &c, Value window) const {
@@ -192,7 +217,7 @@ public:
       : s(s), c(c), parts(parts),
         levels(s, c, tiers, SmallVector<double>(tiers.size(), parts.bytes), false, suffix,
                nextLane),
-        first(first), mine(last - first), room(std::min(mine, kRoom)), in(in), out(out),
+        first(first), mine(last - first), room(std::min(mine, parts.room)), in(in), out(out),
         have(have) {}
 
   Value emit();

@@ -149,9 +149,12 @@ int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bo
 }
 
 // The busiest tier, by bytes or by starts, and one chunk's way through all of them.
-int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
+int64_t ctran::chunksFor(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierLoad> loads,
                          int64_t most, bool together, double unhidden) {
-  int64_t best = 1;
+  if (c.chunks)
+    return std::min(c.chunks, most);
+  ArrayRef<TierOfGroup> tiers = c.tiers;
+  int64_t lanes = mostLanes(s, tiers.size()), best = 1;
   double least = 0;
   for (int64_t chunks = 1; chunks <= most; chunks *= 2) {
     double busiest = 0, through = 0;
@@ -174,6 +177,19 @@ int64_t ctran::chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, 
     }
   }
   return best;
+}
+
+Chunking ctran::fitted(Chunking chunking, int64_t most, int64_t left,
+                       llvm::function_ref<int64_t(Chunking)> scratchOf) {
+  while (left >= 0 && scratchOf(chunking) > left) {
+    if (chunking.chunks < most)
+      chunking.chunks = std::min(most, 2 * chunking.chunks);
+    else if (chunking.room > 1)
+      --chunking.room;
+    else
+      break; // who set the limit refuses it
+  }
+  return chunking;
 }
 
 SmallVector<std::pair<int64_t, int64_t>> ctran::streams(int64_t first, int64_t last,

@@ -84,8 +84,18 @@ private:
 /// all_gather, reduce_scatter and all_to_all along tiers.
 InFlight hierarchicalExchange(ScheduleBuilder &s, const CollectiveSpec &c);
 
-/// Chunks for which a member has room at once, of what it has yet to sum.
-constexpr int64_t kRoom = 8;
+/// broadcast along tiers.
+InFlight hierarchicalBroadcast(ScheduleBuilder &s, const CollectiveSpec &c);
+
+/// In how many chunks a sum goes, and for how many of those that it has yet to sum a member has
+/// room at once.
+struct Chunking {
+  int64_t chunks = 1, room = 8;
+};
+/// That chunking, where it takes no more than `left` bytes of scratch memory by `scratchOf` (-1: no
+/// limit); else more chunks, up to `most`, and less room, until it does.
+Chunking fitted(Chunking chunking, int64_t most, int64_t left,
+                llvm::function_ref<int64_t(Chunking)> scratchOf);
 
 /// Lanes that a level of so many may have.
 int64_t mostLanes(ScheduleBuilder &s, size_t levels);
@@ -95,11 +105,11 @@ struct TierLoad {
   int64_t peers = 1;  ///< each gets one
   int64_t rounds = 1; ///< so often
 };
-/// In how many chunks it goes best: more let tiers overlap, and cost their starts. `lanes` are
-/// those that one level may have. With `together` it goes along the tiers and back, and on only
+/// In how many chunks, up to `most`, it goes: those that are asked for, else best: more let tiers
+/// overlap, and cost their starts. With `together` it goes along the tiers and back, and on only
 /// when all peers' puts have come.
 /// `unhidden` is the part of the starts that no other lane hides.
-int64_t chunksFor(ArrayRef<TierOfGroup> tiers, ArrayRef<TierLoad> loads, int64_t lanes,
+int64_t chunksFor(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierLoad> loads,
                   int64_t most, bool together, double unhidden);
 /// Lanes of a level for puts of `bytes`: so many that with two streams a link is busy while copies
 /// are started; one for each peer where what follows waits for all of them.

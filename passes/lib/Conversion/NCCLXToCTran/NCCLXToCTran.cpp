@@ -9,7 +9,9 @@
 #include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/Branches.h"
+#include "ncclx/NCCLX/Chunks.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Rounds.h"
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Topology/IO.h"
 
@@ -78,6 +80,14 @@ private:
   Buffers buffers;
   DenseMap<Value, std::unique_ptr<Started>> started; ///< by token
   SmallVector<Attribute> collectives;
+  /// What copies to peers take the links for, in the order of their starts.
+  struct Transfer {
+    SmallVector<unsigned> axes;
+    int64_t lane;
+    Operation *awaited; ///< null: never
+    SmallVector<Value> sent;
+  };
+  SmallVector<Transfer> transfers;
   int64_t kernels = 0, asyncs = 0;
   DenseMap<StringRef, int64_t> numbers;
 
@@ -96,9 +106,12 @@ private:
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  /// Of the first group, over the distances of rounds.
+  std::optional<ctran::LinkOfGroup> slowestLink(CollectiveOpInterface op);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
+  SmallVector<Value> turnOf(const Transfer &transfer) const;
   void finish(Started &s);
   LogicalResult convertChunk(FinishChunkOp op);
   LogicalResult convertCall(CallOp op);
@@ -339,6 +352,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
+  if (auto chunks = op->getAttrOfType<IntegerAttr>(chunksAttrName))
+    spec.chunks = chunks.getInt();
   if (spec.flow.fillsZeros() || spec.flow.isCounted() || !spec.groups.empty()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {
@@ -367,6 +382,18 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
         spec.pairs.push_back({flat[i], flat[i + 1]});
     }
   }
+}
+
+/// What the op's hint says.
+static std::optional<ctran::Streaming> getStreaming(CollectiveOpInterface op) {
+  auto asked = op->getAttrOfType<DictionaryAttr>(roundsAttrName);
+  if (!asked)
+    return std::nullopt;
+  ctran::Streaming how;
+  how.chunks = asked.getAs<IntegerAttr>("chunks").getInt();
+  if (auto depth = asked.getAs<IntegerAttr>("depth"))
+    how.depth = depth.getInt();
+  return how;
 }
 
 SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
@@ -461,6 +488,29 @@ LogicalResult Converter::findSwitch(CollectiveOpInterface op, ctran::CollectiveS
   return success();
 }
 
+std::optional<ctran::LinkOfGroup> Converter::slowestLink(CollectiveOpInterface op) {
+  constexpr int64_t mostRanks = 4096; // that are looked at for it
+  if (!trees || trees->numRanks() > mostRanks || grid->numRanks() > int64_t(trees->numRanks()))
+    return std::nullopt;
+  SmallVector<int64_t> group = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+  double slowest = 0;
+  for (size_t d = 1; d < group.size(); d *= 2) {
+    std::optional<topology::Route> route =
+        trees->way(unsigned(group.front()), unsigned(group[group.size() - d]));
+    if (!route)
+      return std::nullopt;
+    double cap = route->cap.toDouble();
+    slowest = slowest > 0 ? std::min(slowest, cap) : cap;
+  }
+  if (slowest <= 0)
+    return std::nullopt;
+  ctran::LinkOfGroup link{slowest};
+  if (auto own = trees->way(unsigned(group.front()), unsigned(group.front())))
+    if (double cap = own->cap.toDouble(); cap > 0)
+      link.copySecondsPerByte = 1 / cap;
+  return link;
+}
+
 LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   if (!trees)
     return op->emitOpError("asks for hierarchical, which follows a topology's tiers: there is "
@@ -501,6 +551,41 @@ static ctran::InFlight emit(Algorithm algorithm, ctran::ScheduleBuilder &s,
   llvm_unreachable("all algorithms are handled");
 }
 
+/// Where the result is first needed as a whole.
+static Operation *awaitOf(CollectiveOpInterface op) {
+  if (!op.isAsync())
+    return op;
+  for (Operation *user : op.getToken().getUsers())
+    if (isa<FinishOp>(user))
+      return user;
+  return nullptr;
+}
+
+/// Whether a kernel of the graph stands between the start of a collective and its await.
+static bool runsBesideKernel(CollectiveOpInterface op) {
+  Operation *end = awaitOf(op);
+  for (Operation *next = op->getNextNode(); end && next && next != end; next = next->getNextNode())
+    if (isa<CallOp>(next) ||
+        (!isBarrier(next) && !isScaffold(next) && !isa<memref::AllocOp, memref::DeallocOp>(next)))
+      return op.isAsync();
+  return false;
+}
+
+/// Two collectives of one group that are under way together would each get half of the links, and
+/// the one that is needed first would come as late as the other. So it has them to itself, and the
+/// other asks its peers meanwhile. Where what starts later is needed first, they share.
+SmallVector<Value> Converter::turnOf(const Transfer &transfer) const {
+  for (const Transfer &before : llvm::reverse(transfers)) {
+    if (before.axes != transfer.axes || !before.awaited)
+      continue;
+    if (before.lane == transfer.lane) // which completes in order
+      return {};
+    if (!transfer.awaited || before.awaited->isBeforeInBlock(transfer.awaited))
+      return before.sent;
+  }
+  return {};
+}
+
 LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   ctran::ProgramOp written = getSchedule(op);
   Algorithm algorithm = op.getAlgorithm().value_or(Algorithm::Direct);
@@ -517,6 +602,11 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     return failure();
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();
+  if (!written && algorithm == Algorithm::Bruck) {
+    s->spec.streaming = getStreaming(op);
+    if (!s->spec.streaming)
+      s->spec.link = slowestLink(op);
+  }
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
   s->spec.in = buffers[s->inRoot].window;
@@ -528,6 +618,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     s->spec.inReady = ctran::joined(s->spec.inReady, readyTokens(sizes));
   }
   s->spec.outFree = freeTokens(s->outRoot);
+  if (scratchLimit >= 0)
+    s->spec.scratchLeft = std::max<int64_t>(0, scratchLimit - scratchTaken());
   ctran::Carrier carrier{loadStore, op.isAsync() ? 1 + asyncs++ % 4 : 0, oneKernel};
   if (trees && loadStore && !oneKernel) {
     carrier.lanes = trees->copyLanes();
@@ -536,8 +628,24 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   ctran::ScheduleBuilder builder(b, op.getLoc(), program, carrier, s->spec.name);
   if (s->spec.flow.combines)
     builder.demanded = s->spec.combination;
+  builder.unrolled = !s->spec.groups.empty();
   for (unsigned axis : s->spec.axes)
     s->sizes.push_back(program.getAxisSize(axis));
+  Transfer transfer{s->spec.axes, carrier.index, awaitOf(op), {}};
+  // Links are slower than memory, and what takes them no longer than another lane takes to start
+  // needs no turn.
+  bool takesTurns = false;
+  if (carrier.sumSecondsPerByte > 0 && s->spec.groups.empty()) {
+    int64_t bytes = ctran::capacityOf(builder, s->spec) *
+                    llvm::divideCeil(s->spec.inType.getElementTypeBitWidth(), 8);
+    takesTurns = 2 * double(bytes) * carrier.sumSecondsPerByte > ctran::stepSeconds;
+  }
+  if (takesTurns)
+    s->spec.turn = turnOf(transfer);
+  // The blocks of a kernel beside it keep their multiprocessors to its end (as products on H200 do,
+  // test/Bench/cuda), and sums run behind it: one takes less than several.
+  if (s->spec.flow.combines && s->spec.flow.inCut && runsBesideKernel(op))
+    builder.carrier.sumSecondsPerByte = 0;
   if (written) {
     FailureOr<ctran::InFlight> flight = ctran::emitWritten(builder, s->spec, op, written);
     if (failed(flight))
@@ -560,6 +668,10 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   } else {
     s->flight = emit(algorithm, builder, s->spec);
   }
+
+  transfer.sent = s->flight.sent;
+  if (takesTurns && !transfer.sent.empty())
+    transfers.push_back(std::move(transfer));
 
   SmallVector<StringAttr> axes = namesOf(s->spec.axes);
   collectives.push_back(ctran::CollectiveAttr::get(

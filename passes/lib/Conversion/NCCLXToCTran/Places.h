@@ -75,6 +75,10 @@ public:
                                        table(outer), result);
     return result;
   }
+  /// The rank of the member `by` further on in the own group; all have more than that.
+  Value ahead(int64_t by) const {
+    return number([&](int64_t rank) { return further(rank, by); });
+  }
   Value at(Value memory, Value rank) const {
     return PeerViewOp::create(s.builder, s.loc, memory.getType(), memory, ValueRange(), rank);
   }

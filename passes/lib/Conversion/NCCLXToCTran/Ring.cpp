@@ -21,10 +21,9 @@ struct RingEnds {
   SmallVector<Value> others;
 };
 
-/// Reduces `in`, cut among the members, so that the own chunk lies reduced in `dest`.
-RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in, Value dest,
+/// Reduces the input, cut among the members, so that the own chunk lies reduced in the output.
+RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Cycle &ring, const Views &v,
                            int64_t capacity, Value start, ValueRange outFree) {
-  Cycle ring(s, c);
   int64_t n = ring.size(), slotsUsed = std::min(kScratchSlots, n - 1);
   Cycle::Member next = ring.member(1), previous = ring.member(-1);
   Value window = s.scratch(c.name + ".parts",
@@ -34,7 +33,7 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   Value data = s.slots(c.name + ".rs.data", {}, n - 1);
   Value credit = s.slots(c.name + ".rs.credit", {}, n - 1);
   auto chunk = [&](Value k) { // chunk x - k of the own input
-    return s.range(in, ring.place(s.sub(s.constant(0), k)));
+    return s.range(v.in, ring.place(s.sub(s.constant(0), k)));
   };
   auto part = [&](Value view, Value k) { // slot of the k-th transfer, k = 1, 2, ...
     return s.range(view, s.rem(s.sub(k, 1), slotsUsed));
@@ -65,16 +64,19 @@ RingEnds ringReduceScatter(ScheduleBuilder &s, const CollectiveSpec &c, Value in
   Value here = s.arrive(s.slot(data), last, {}, "await part");
   SmallVector<Value> after{here, start};
   llvm::append_range(after, outFree);
-  Value sum =
-      s.reduce(c.lastStep(), {part(parts, last), chunk(s.constant(n))}, dest, after, "add own");
+  auto addLast = [&](Value dest) {
+    return s.reduce(c.lastStep(), {part(parts, last), chunk(s.constant(n))}, dest, after,
+                    "add own");
+  };
+  Value sum = c.flow.inCut ? ring.withOwnShard(v.out, addLast, [&] { return here; })
+                           : addLast(s.range(v.out, ring.own()));
   Value done = s.signal(s.slot(ring.at(credit, previous)), sum, s.controlLane(), "credit");
   return {sum, {sum, sent}, {done}};
 }
 
 /// Gathers `out`, cut among the members, whose own chunk is ready after `have`.
-RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Value have,
-                       ValueRange outFree) {
-  Cycle ring(s, c);
+RingEnds ringAllGather(ScheduleBuilder &s, const CollectiveSpec &c, Cycle &ring, Value out,
+                       Value have, ValueRange outFree) {
   int64_t n = ring.size();
   Cycle::Member next = ring.member(1), previous = ring.member(-1);
   Value rtr = s.slots(c.name + ".ag.ready", {}, 1);
@@ -102,42 +104,42 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
   if (c.flow.inCut && c.flow.outCut)
     return ringAllToAll(s, c);
   Cycle ring(s, c);
-  Views v = makeViews(s, c, ring.isNumbered());
-  SmallVector<Value> own = ring.own();
+  Views v = ring.views();
   InFlight flight;
   // A ring moves only while somebody works it: all of its ops stand where it starts.
   auto finishWith = [&](ValueRange ready) {
     SmallVector<Value> tokens(ready);
     flight.finish = [tokens]() { return tokens; };
   };
+  Value start = ring.say(v.in, c.inReady);
   if (!c.flow.combines) {
-    Value start = s.source(s.range(v.in, own), c.name, own, {}, c.inReady);
-    Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
-                        s.controlLane(), "keep own");
-    RingEnds ag = ringAllGather(s, c, v.out, kept, c.outFree);
+    SmallVector<Value> outFree = ring.fillPadding(c.outFree);
+    Value kept = ring.keepOwn(v, joined(start, outFree));
+    RingEnds ag = ringAllGather(s, c, ring, v.out, kept, outFree);
     flight.inFree = {kept};
     flight.others = ag.others;
-    Value demanded = s.sink(s.range(v.out), c.name, {}, {}, {ag.ready, kept});
+    Value demanded = ring.demand(v.out, {ag.ready, kept});
     finishWith({ag.ready, kept, demanded});
     return flight;
   }
-  Value start = s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
-  bool scaled = prescale(s, c, v, start, ring.isNumbered());
-  RingEnds rs =
-      ringReduceScatter(s, c, v.in, s.range(v.out, own), capacityOf(s, c), start, c.outFree);
+  bool scaled = ring.prescale(c, v, start);
+  SmallVector<Value> outFree = ring.fillPadding(c.outFree);
+  RingEnds rs = ringReduceScatter(s, c, ring, v, capacityOf(s, c), start, outFree);
   flight.inFree = rs.inFree;
   flight.others = rs.others;
   if (c.flow.inCut) {
-    finishWith({rs.ready, s.sink(s.range(v.out, own), c.name, own, c.axes, rs.ready)});
+    SmallVector<Value> ready =
+        joined(rs.ready, ArrayRef(outFree).drop_front(c.outFree.size())); // padding is filled, too
+    ready.push_back(ring.demand(v.out, ready));
+    finishWith(ready);
   } else {
     // In place, peers overwrite chunks that the own puts may still be reading: tell them only when
     // those are complete.
-    RingEnds ag =
-        ringAllGather(s, c, v.out, rs.ready,
-                      c.in == c.out ? joined(c.outFree, rs.inFree) : SmallVector<Value>(c.outFree));
+    RingEnds ag = ringAllGather(s, c, ring, v.out, rs.ready,
+                                c.in == c.out ? joined(outFree, rs.inFree) : outFree);
     llvm::append_range(flight.others, ag.others);
     SmallVector<Value> ready{ag.ready, rs.ready};
-    ready.push_back(s.sink(s.range(v.out), c.name, {}, c.axes, ready));
+    ready.push_back(ring.demand(v.out, ready));
     finishWith(ready);
   }
   if (scaled) {

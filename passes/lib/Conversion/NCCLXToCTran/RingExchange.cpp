@@ -29,15 +29,15 @@ Value stepSlots(ScheduleBuilder &s, const CollectiveSpec &c, int64_t slots, int6
 InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   Cycle ring(s, c);
   int64_t n = ring.size();
-  Views v = makeViews(s, c);
+  Views v = ring.views();
   Cycle::Member next = ring.member(1), previous = ring.member(-1);
   int64_t capacity = capacityOf(s, c);
   Value parts = stepSlots(s, c, kSlots, n, capacity);
   Value rtr = s.slots(c.name + ".ready", {}, 1);
   Value data = s.slots(c.name + ".data", {}, n * (n - 1) / 2);
   Value credit = s.slots(c.name + ".credit", {}, n - 2);
-  SmallVector<Value> own = ownPoint(s, c.axes);
-  Value start = s.source(s.range(v.in), c.name, own, {}, c.inReady);
+  SmallVector<Value> own = ring.own();
+  Value start = ring.say(v.in, c.inReady);
   InFlight flight;
   flight.others.push_back(s.ready(s.slot(ring.at(rtr, previous)), c.outFree, "ready"));
   Value kept = s.copy(s.range(v.in, own), s.range(v.out, own), Value(), joined(start, c.outFree),
@@ -76,7 +76,7 @@ InFlight ctran::ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
   flight.others.push_back(passed);
   Value here = s.arrive(s.slot(data), s.constant(n * (n - 1) / 2), passed, "await blocks");
   flight.finish = [s, c, v, here, kept]() mutable -> SmallVector<Value> {
-    return {here, kept, demandExchanged(s, c, v.out, here)};
+    return {here, kept, Cycle(s, c).demand(v.out, here)};
   };
   return flight;
 }
@@ -89,12 +89,11 @@ InFlight ctran::ringPermute(ScheduleBuilder &s, const CollectiveSpec &c) {
   if (hops <= 1)
     return emitDirect(s, c);
   Cycle::Member next = ring.member(direction), previous = ring.member(-direction);
-  Cycle::Member from = ring.member(n - by);
   int64_t slots = std::min(kSlots, hops - 1);
   Value parts = stepSlots(s, c, slots, 1, c.inType.getNumElements());
   Value rtr = s.slots(c.name + ".ready", {}, 1), data = s.slots(c.name + ".data", {}, hops);
   Value credit = s.slots(c.name + ".credit", {}, hops - 1);
-  Value start = ring.source(s.range(c.in), c.name, c.inReady);
+  Value start = ring.say(c.in, c.inReady);
   InFlight flight;
   flight.others.push_back(s.ready(s.slot(ring.at(rtr, previous)), c.outFree, "ready"));
   auto part = [&](Value view, Value hop) { return s.range(view, s.rem(s.sub(hop, 1), slots)); };
@@ -117,9 +116,9 @@ InFlight ctran::ringPermute(ScheduleBuilder &s, const CollectiveSpec &c) {
                      {here, granted}, "put home");
   flight.others.push_back(
       s.signal(s.slot(ring.at(credit, previous)), home, s.controlLane(), "credit"));
-  flight.finish = [s, c, data, from, hops]() mutable -> SmallVector<Value> {
+  flight.finish = [s, c, data, hops]() mutable -> SmallVector<Value> {
     Value ready = s.arrive(s.slot(data), s.constant(hops), {}, "await data");
-    return {ready, Cycle(s, c).sink(s.range(c.out), c.name, from, ready)};
+    return {ready, Cycle(s, c).demand(c.out, ready)};
   };
   return flight;
 }

@@ -4,7 +4,7 @@
 // root is a number, so ranks differ: the program is asymmetric and is proved on all ranks.
 //
 //===----------------------------------------------------------------------------------------===//
-#include "Algorithms.h"
+#include "ListedEnds.h"
 
 using namespace mlir;
 using namespace mlir::ctran;
@@ -14,6 +14,8 @@ using Route = ncclx::Dataflow::Route;
 // each rank names its own.
 Value ctran::sourceRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v,
                           Members &members) {
+  if (!c.groups.empty())
+    return ListedEnds(s, c).say(v.in, c.inReady);
   if (c.flow.combines)
     return s.source(s.range(v.in), c.name, {}, c.axes, c.inReady);
   if (c.flow.outCut)
@@ -23,6 +25,8 @@ Value ctran::sourceRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Vie
 
 Value ctran::demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v,
                           Members &members, ValueRange ready) {
+  if (!c.groups.empty())
+    return ListedEnds(s, c).demand(v.out, ready);
   if (c.flow.combines)
     return s.sink(s.range(v.out), c.name, {}, c.axes, ready);
   if (c.flow.outCut)

@@ -49,10 +49,17 @@ Value ScheduleBuilder::mul(Value a, int64_t b) {
 }
 
 Value ScheduleBuilder::div(Value a, int64_t b) {
+  if (auto x = constantOf(a); x && *x >= 0)
+    return constant(*x / b);
   return b == 1 ? a : arith::DivSIOp::create(builder, loc, a, constant(b)).getResult();
 }
 
-Value ScheduleBuilder::min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
+Value ScheduleBuilder::min(Value a, Value b) {
+  auto x = constantOf(a), y = constantOf(b);
+  if (x && y)
+    return constant(std::min(*x, *y));
+  return arith::MinSIOp::create(builder, loc, a, b);
+}
 
 Value ScheduleBuilder::equal(Value a, Value b) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
@@ -155,8 +162,12 @@ Value ScheduleBuilder::range(Value window, ValueRange indices, Value size) {
 }
 
 Value ScheduleBuilder::interval(Value window, Value first, Value count) {
-  return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, ValueRange(),
-                         first, count, Value());
+  return interval(window, ValueRange(), first, count);
+}
+
+Value ScheduleBuilder::interval(Value window, ValueRange indices, Value first, Value count) {
+  return RangeOp::create(builder, loc, RangeType::get(builder.getContext()), window, indices, first,
+                         count, Value());
 }
 
 Value ScheduleBuilder::slot(Value slots, ValueRange indices) {
@@ -304,13 +315,19 @@ Value ScheduleBuilder::loop(Value lower, Value upper, Value token,
   return loop.getResult(0);
 }
 
-Value ScheduleBuilder::rounds(Value first, int64_t count, Value token,
+Value ScheduleBuilder::rounds(int64_t first, int64_t count, Value token,
                               llvm::function_ref<Value(Value)> next,
                               llvm::function_ref<Value(Value, Value, Value)> body) {
   if (count == 0)
     return token;
+  if (unrolled) {
+    Value d = constant(first);
+    for (int64_t round = 0; round < count; ++round, d = next(d))
+      token = body(d, constant(round), token);
+    return token;
+  }
   auto loop = scf::ForOp::create(builder, loc, constant(0), constant(count), constant(1),
-                                 ValueRange{token, first});
+                                 ValueRange{token, constant(first)});
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Value d = loop.getRegionIterArg(1);
@@ -321,16 +338,15 @@ Value ScheduleBuilder::rounds(Value first, int64_t count, Value token,
 
 Value ScheduleBuilder::doubling(int64_t n, Value token,
                                 llvm::function_ref<Value(Value, Value, Value)> body) {
-  return rounds(
-      constant(1), llvm::Log2_64_Ceil(n), token, [&](Value d) { return add(d, d); }, body);
+  return rounds(1, llvm::Log2_64_Ceil(n), token, [&](Value d) { return add(d, d); }, body);
 }
 
 Value ScheduleBuilder::halving(int64_t n, Value token,
                                llvm::function_ref<Value(Value, Value, Value)> body) {
   int64_t count = llvm::Log2_64_Ceil(n);
   return rounds(
-      constant(count ? int64_t(1) << (count - 1) : 0), count, token,
-      [&](Value d) { return div(d, 2); }, body);
+      count ? int64_t(1) << (count - 1) : 0, count, token, [&](Value d) { return div(d, 2); },
+      body);
 }
 
 Value ScheduleBuilder::branch(Value condition, llvm::function_ref<Value()> then,

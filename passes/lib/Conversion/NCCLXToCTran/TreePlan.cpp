@@ -57,13 +57,16 @@ private:
   /// Takes the first free time from `ready` on, or the last one up to it.
   double take(Way &way, double ready, bool backward);
   /// From the put's start to where what has waited for it may start.
-  double passing(const Way &way) const { return double(costs.lanes) * way.each + costs.handOver; }
+  double passing(const Way &way) const {
+    return (double(costs.lanes) + costs.slack) * way.each + costs.handOver;
+  }
   void sendDown();
   void sendUp();
   void add(TreeStep::Kind kind, unsigned tree, unsigned member, unsigned peer, double time) {
     plan.steps[member].push_back({kind, tree, member, peer, 0, 0, time});
   }
   void order();
+  void holdRoots();
   void countBuffers();
 };
 
@@ -205,6 +208,29 @@ void Planner::order() {
             laneOf.at({step.peer, step.member, step.tree, step.kind == TreeStep::Kind::Receive});
 }
 
+/// Of a packing that spreads alone: where there are sums, their credits hold the roots.
+void Planner::holdRoots() {
+  for (unsigned m = 0; m < n; ++m) {
+    std::vector<TreeStep> &steps = plan.steps[m];
+    std::map<unsigned, std::vector<size_t>> puts; // by peer
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].sends())
+        puts[steps[i].peer].push_back(i);
+    for (const auto &[peer, of] : puts) {
+      // Of another lane, so that all are held.
+      int64_t number = int64_t(of.size()), back = costs.turns * plan.lanes - 1;
+      for (int64_t p = 0; p < number; ++p) {
+        if (packing.trees[steps[of[p]].tree].root != m || back % number == 0)
+          continue;
+        int64_t place = ((p - back) % number + number) % number;
+        steps[of[p]].behind = int64_t(of[place]);
+        // Its token of this round is not there yet where it comes later in one.
+        steps[of[p]].ago = (place + back - p) / number - (place > p);
+      }
+    }
+  }
+}
+
 /// A put's place is free again, at the parent and in the own memory, some rounds later.
 void Planner::countBuffers() {
   std::map<std::pair<unsigned, unsigned>, double> sums; // by tree and member
@@ -232,6 +258,8 @@ TreePlan Planner::run() {
   sendDown();
   sendUp();
   order();
+  if (packing.trees.front().in.empty())
+    holdRoots();
   countBuffers();
   return std::move(plan);
 }

@@ -12,11 +12,19 @@ namespace mlir::ctran {
 /// What a step of a piece's way costs besides moving it.
 struct TreeCosts {
   double pieceBytes = 0;
-  double handOver = 0; ///< seconds from the end of a put to the start of what waits for it
-  double sum = 0;      ///< seconds to sum what has come
+  double handOver = 0;          ///< seconds from the end of a put to the start of what waits for it
+  double sum = 0;               ///< seconds to sum what has come
+  double sumSecondsPerByte = 0; ///< of what it reads or writes
   /// Lanes that puts from one member to another take in turn, so that a link is busy while the
   /// next copy is started.
   int64_t lanes = 4;
+  /// Times that the lanes of a way take a put before a root's next one waits for the earliest of
+  /// them. What a root has to give is there from the start: unheld, it takes the way from what
+  /// comes later and has further to go.
+  int64_t turns = 3;
+  double slack = 0; ///< between a put and what waits for it, in lengths of a put alone
+  /// Seconds of a copy's start, a signal, a wait and a sum's start: as in LaneCosts::gpu.
+  double start = 1.5e-6, signal = 0.5e-6, wait = 0.5e-6, kernel = 0.6e-6;
 };
 
 /// What one member does with one piece of one tree.
@@ -36,6 +44,9 @@ struct TreeStep {
   /// In round r it moves piece r - stage of its tree.
   int64_t stage = 0;
   double time = 0; ///< when it starts, in the first round
+  /// The step of the member's list that must be over before, `ago` rounds earlier (one more where
+  /// it stands behind this one); -1: none.
+  int64_t behind = -1, ago = 0;
 
   bool sends() const { return kind == Kind::Send || kind == Kind::SendPart; }
 };

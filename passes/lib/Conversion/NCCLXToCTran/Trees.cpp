@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
-#include "TreePlan.h"
+#include "TreeSearch.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,14 +26,6 @@ using topology::PackedTree;
 using topology::TreePacking;
 
 namespace {
-
-/// Puts of one collective, on all ranks together: what is simulated and proved in about a second.
-constexpr int64_t kMostPuts = 49152;
-
-/// Times that the lanes of a way take a put before a root's next one waits for the earliest of
-/// them. What a root has to give is there from the start: unheld, it takes the way from what comes
-/// later and has further to go.
-constexpr int64_t kTurns = 3;
 
 /// Writes a collective along trees, each of which moves a piece in so many rounds.
 class TreeWriter {
@@ -78,8 +70,6 @@ private:
   /// Tokens of a step in the last rounds, the latest first; of a sum, then that of its credits.
   std::vector<Tokens> tokens;
   std::vector<size_t> kept; ///< how many of a step
-  /// By a root's put: the earlier one of its way that must be over, as a place in `kept`.
-  std::map<size_t, std::pair<size_t, size_t>> held;
   /// Roles of lanes between this member and a peer; the last two help some of those that send.
   enum class Role { Receive, Send, Notify, Credit };
   std::map<std::pair<Role, unsigned>, int64_t> lanes;
@@ -87,7 +77,6 @@ private:
 
   Value writeMember();
   void number();
-  void holdRoots();
   void meetNeighbours(Tokens &all);
   /// The step of this kind whose token step `i` needs, `earlier` pieces ago: its place in `kept`.
   std::optional<std::pair<size_t, size_t>> needed(size_t i, Kind kind, unsigned peer,
@@ -259,29 +248,9 @@ void TreeWriter::number() {
       break;
     }
   }
-  if (trees.front().in.empty())
-    holdRoots();
-}
-
-void TreeWriter::holdRoots() {
-  held.clear();
-  std::map<unsigned, std::vector<size_t>> ways; // by peer
-  for (auto [i, step] : llvm::enumerate(steps))
-    if (step.sends())
-      ways[step.peer].push_back(i);
-  for (const auto &[peer, puts] : ways) {
-    // Of another lane, so that all are held.
-    int64_t number = int64_t(puts.size()), back = kTurns * plan.lanes - 1;
-    for (int64_t p = 0; p < number; ++p) {
-      if (trees[steps[puts[p]].tree].root != m || back % number == 0)
-        continue;
-      int64_t place = ((p - back) % number + number) % number;
-      // Its token of this round is not there yet where it comes later in one.
-      int64_t ago = (place + back - p) / number - (place > p);
-      held[puts[p]] = {puts[place], size_t(ago)};
-      kept[puts[place]] = std::max(kept[puts[place]], size_t(ago) + 1);
-    }
-  }
+  for (const TreeStep &step : steps)
+    if (step.behind >= 0)
+      kept[step.behind] = std::max(kept[step.behind], size_t(step.ago) + 1);
 }
 
 /// Tells those who put into the own output that it may be written, and hears the same.
@@ -454,8 +423,8 @@ Value TreeWriter::send(size_t i, Value piece) {
     if (first && tree.in.empty())
       llvm::append_range(after, have);
     need(i, first ? Kind::Sum : Kind::Receive, first ? 0 : tree.out[m], after);
-    if (auto before = held.find(i); before != held.end())
-      after.push_back(tokens[before->second.first][before->second.second]);
+    if (step.behind >= 0)
+      after.push_back(tokens[step.behind][step.ago]);
     // What is spread unsummed is read from the input at its root alone.
     const View &from = first && tree.in.empty() ? in : out;
     return put(step, box(from, step.tree, piece),
@@ -502,93 +471,36 @@ int64_t CollectiveSpec::rankOf(ScheduleBuilder &s, int64_t member) const {
   return rank;
 }
 
-namespace {
-/// The ways between members that have something to do in a round.
-struct Ways {
-  int64_t all = 0;    ///< puts of all of them
-  int64_t fewest = 0; ///< puts of one that is about as busy as the busiest
-  explicit Ways(const TreePacking &packing);
-};
-} // namespace
-
-Ways::Ways(const TreePacking &packing) {
-  std::map<std::pair<unsigned, unsigned>, int64_t> puts;
-  for (const PackedTree &tree : packing.trees)
-    for (unsigned v = 0; v < std::max(tree.in.size(), tree.out.size()); ++v) {
-      if (v == tree.root)
-        continue;
-      if (!tree.in.empty())
-        ++puts[{v, tree.in[v]}];
-      if (!tree.out.empty())
-        ++puts[{tree.out[v], v}];
-    }
-  double longest = 0;
-  auto secondsOf = [&](const auto &way) {
-    return packing.edgeSeconds[way.first.first][way.first.second] * double(way.second);
-  };
-  for (const auto &way : puts) {
-    longest = std::max(longest, secondsOf(way));
-    all += way.second;
-  }
-  for (const auto &way : puts)
-    if (secondsOf(way) >= 0.9 * longest)
-      fewest = fewest ? std::min(fewest, way.second) : way.second;
-}
-
-/// The trees, each as often that every busy way has a put a round for each lane.
-static TreePacking withEnoughPuts(TreePacking packing, int64_t lanes) {
-  int64_t times = llvm::divideCeil(lanes, std::min(lanes, Ways(packing).fewest));
-  std::vector<PackedTree> trees;
-  for (const PackedTree &tree : packing.trees)
-    trees.insert(trees.end(), times, tree);
-  packing.trees = std::move(trees);
-  packing.shares *= unsigned(times);
-  return packing;
-}
-
-/// Rounds that move each root's `bytes` (or all roots' together). Deep trees are filled and emptied
-/// the faster the shorter their puts are; but of short ones, more of those that share a link are
-/// in their starts together. What both lose is least where the puts of one link take together
-/// `window` seconds, shorter where pieces go up and down: measured on DGX-1, MI250 and a torus by
-/// simulation.
-static int64_t roundsOf(const TreePacking &packing, double bytes, int64_t lanes, bool both) {
-  double busy = bytes * packing.secondsPerByte;
-  if (busy <= 0)
-    return 1; // tensors without elements
-  double window = (both ? 1 : 2) *
-                  std::cbrt(10 * stepSeconds * stepSeconds * busy / std::max(1u, packing.depth));
-  Ways ways(packing);
-  double best = busy * double(lanes) / (double(ways.fewest) * window);
-  return std::clamp<int64_t>(int64_t(best), 1, std::max<int64_t>(1, kMostPuts / ways.all));
-}
-
 InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
   CollectiveSpec c = given;
   int64_t n = c.groupSize(s);
   bool all = c.flow.combines && !c.flow.inCut; // all_reduce: roots share all of it
   MemRefType whole = c.flow.outCut ? c.outType : c.inType;
   std::optional<int64_t> dim = c.flow.inCut ? c.flow.inCut : c.flow.outCut;
-  double bytes = double(whole.getNumElements()) *
-                 double(llvm::divideCeil(whole.getElementTypeBitWidth(), 8)) / double(all ? 1 : n);
+  int64_t width = int64_t(llvm::divideCeil(whole.getElementTypeBitWidth(), 8));
+  double bytes = double(whole.getNumElements()) * double(width) / double(all ? 1 : n);
+  int64_t granule = dim ? 1 : flatGranule(c.inType), inner = 1;
+  if (dim)
+    inner =
+        std::max<int64_t>(1, whole.getNumElements() / std::max<int64_t>(1, whole.getDimSize(*dim)));
+  bool even = dim && whole.getDimSize(*dim) % n == 0;
+  // Operands are scaled once, before they are summed. Where the buffer is one and nothing but a
+  // landing is known of a put, what is put must not be what peers overwrite.
+  bool apart = all && c.in == c.out && !s.carrier.loadStore;
+  bool copies = c.flow.combines && (c.combination.scale || apart);
   TreeCosts costs;
-  TreePacking packing = withEnoughPuts(*c.trees, costs.lanes);
-  int64_t rounds = roundsOf(packing, bytes, costs.lanes, all);
-  costs.pieceBytes = bytes / double(packing.shares * rounds);
-  costs.handOver = stepSeconds;
-  // Of two parts, on average.
-  costs.sum =
-      c.flow.combines ? stepSeconds + 4 * costs.pieceBytes * s.carrier.sumSecondsPerByte : 0;
-  TreePlan plan = planTrees(packing, costs);
-  // The next run finds each place of scratch memory where this one would.
-  plan.buffers = std::min(plan.buffers, rounds);
-  rounds = int64_t(llvm::alignTo(rounds, plan.buffers));
-  int64_t pieces = packing.shares * rounds;
-  TreeWriter writer(s, c, packing.trees, plan, rounds);
+  costs.sumSecondsPerByte = s.carrier.sumSecondsPerByte;
+  TreeScratch scratch{c.scratchLeft, double(inner * granule * width)};
+  if (c.scratchLeft >= 0) // beside whole copies
+    scratch.most = std::max<int64_t>(
+        0, c.scratchLeft - (int64_t(copies) + int64_t(c.flow.combines && !all && !even)) *
+                               c.inType.getNumElements() * width);
+  TreeChoice choice = searchTrees(*c.trees, costs, bytes, scratch);
+  int64_t pieces = choice.packing.shares * choice.rounds;
+  TreeWriter writer(s, c, choice.packing.trees, choice.plan, choice.rounds);
 
   // A window cut by member and then by piece; a shard, and what is anybody's, by piece alone. A
   // shard is, where all have as much.
-  int64_t granule = dim ? 1 : flatGranule(c.inType);
-  bool even = dim && whole.getDimSize(*dim) % n == 0;
   auto cut = [&](Value window) -> TreeWriter::View {
     SmallVector<DimAttr> dims;
     if (dim)
@@ -627,10 +539,7 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
 
   writer.in = cut(c.in);
   Value start = s.source(s.range(writer.in.window), c.name, {}, c.axes, c.inReady);
-  // Operands are scaled once, before they are summed. Where the buffer is one and nothing but a
-  // landing is known of a put, what is put must not be what peers overwrite.
-  bool apart = all && c.in == c.out && !s.carrier.loadStore;
-  if (c.combination.scale || apart) {
+  if (copies) {
     TreeWriter::View copied = cut(s.scratch(c.name + ".scaled", c.inType));
     Value from = s.range(writer.in.window), to = s.range(copied.window);
     start = c.combination.scale
@@ -643,14 +552,8 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
       c.outFree = joined(c.outFree, start);
   }
   // Elements of the largest piece.
-  int64_t inner = 1, units = 0;
-  if (dim) {
-    inner = std::max<int64_t>(1, c.inType.getNumElements() /
-                                     std::max<int64_t>(1, c.inType.getDimSize(*dim)));
-    units = llvm::divideCeil(whole.getDimSize(*dim), n);
-  } else {
-    units = llvm::divideCeil(c.inType.getNumElements(), granule);
-  }
+  int64_t units = dim ? llvm::divideCeil(whole.getDimSize(*dim), n)
+                      : llvm::divideCeil(c.inType.getNumElements(), granule);
   writer.capacity = std::min(units, units / pieces + 1) * inner * granule;
   writer.have = {start};
   writer.outFree = c.outFree;

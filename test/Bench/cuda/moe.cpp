@@ -9,10 +9,10 @@
 // numbers, before anything is timed.
 //
 //   moe [--rounds=N] [--seconds=S] [--only=TEXT] [--nccl=FILE] [--driver=FILE] [--check=N]
-//   [--over=1|2]
+//   [--over=1|2] [--gpus=1]
 //
 // With --over rank 1 has one row more for rank 0 than there is room for: both ranks say so. 1: on
-// streams, 2: as a kernel.
+// streams, 2: as a kernel. With --gpus=1 both ranks share a GPU, and NCCL is left out.
 // JSON lines, medians of microseconds a call, of the slower rank. Ranks are threads, each with a
 // GPU.
 //
@@ -50,7 +50,7 @@ constexpr int64_t experts = 8, rowBytes = 2048 * 2;
 static std::string ncclPath, driver, only;
 static double seconds = 0.1;
 static int rounds = 9, checks = 6;
-static int over = 0;
+static int over = 0, gpus = ranks;
 
 static std::barrier<> all{ranks};
 static const void *pieces[ranks];
@@ -143,7 +143,8 @@ struct Rank {
   }
   void open() {
     ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
-    config.rank = config.device = me;
+    config.rank = me;
+    config.device = me % gpus;
     config.nranks = ranks;
     config.allgather = allgather;
     config.context = &me;
@@ -400,12 +401,14 @@ int main(int argc, char **argv) {
       ncclPath = value;
     else if (is("driver"))
       driver = value;
+    else if (is("gpus"))
+      gpus = std::clamp(std::atoi(value.c_str()), 1, ranks);
     else if (is("over"))
       over = std::clamp(std::atoi(value.c_str()), 0, 2);
     else
       fail("unknown option " + word);
   }
-  if (!over)
+  if (!over && gpus == ranks) // NCCL takes one rank a GPU
     nccl.load();
   std::vector<std::thread> threads;
   int passed = 0;

@@ -5,7 +5,7 @@
 #   moe.sh pack BUILD OUT [TOKENS ...]  needs NVRTC, no GPU; BUILD is a build folder with ncclx-compile
 #   OUT/moe.sh run [OPTIONS]            where 2 GPUs are: the driver and, to compare with, NCCL; the options are moe.cpp's
 #
-# NCCL names the library where the system does not find it.
+# NCCL names the library where the system does not find it. BLOCKS, of pack: those of a kernel, where ranks are to share a GPU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -34,7 +34,7 @@ pack() {
         echo '}'
       } > "$work/$name.mlir"
       for form in "" k; do
-        "$build/bin/ncclx-compile" "$work/$name.mlir" --backend=cuda ${form:+--cuda-kernel=auto} --arch="${ARCHS:-90}" \
+        "$build/bin/ncclx-compile" "$work/$name.mlir" --backend=cuda ${form:+--cuda-kernel="${BLOCKS:-auto}"} --arch="${ARCHS:-90}" \
           --name="$name$form" -o "$work" --topology="$source/examples/topologies/h200x2-nvswitch.json" > /dev/null
         "${CXX:-c++}" -O1 -std=c++17 -I "$source/runtime/include" -c "$work/$name$form.cpp" -o "$work/$name$form.host.o"
         objects+=("$work/$name$form.host.o" "$work/$name$form.o")

@@ -1,6 +1,6 @@
 """trees-run.py FOLDER: on machines where some ranks have no direct way to each other, ncclx-run takes trees, proves them,
-runs them on processes, and every bit is the reference's. As C++, which takes long to compile, and over TCP an all_reduce alone:
-its trees go both ways."""
+runs them on processes, and every bit is the reference's. As C++, which takes long to compile, an all_reduce alone: its trees
+go both ways."""
 import subprocess
 import sys
 import tempfile
@@ -14,7 +14,7 @@ with tempfile.TemporaryDirectory() as scratch:
         lines = [f'ncclx.grid @g ["x" = {n}]']
         whole = shard * n
         types = {"all_gather": (shard, whole), "reduce_scatter": (whole, shard), "all_reduce": (whole, whole)}
-        if carrier == "cpp" or transport == "tcp":
+        if carrier == "cpp":
             types = {"all_reduce": types["all_reduce"]}
         lines.append("func.func @f(" + ", ".join(f"%{k}: tensor<{types[k][0]}xi32>" for k in types) + ") -> (" +
                      ", ".join(f"tensor<{types[k][1]}xi32>" for k in types) + ") {")

@@ -30,13 +30,13 @@ enum class Kind {
 bool carries(const std::string &algorithm, Kind kind) {
   bool rooted = kind >= Kind::Broadcast;
   if (algorithm == "ring")
-    return !rooted && kind != Kind::PermutePairs && kind != Kind::AllToAllV;
+    return kind != Kind::PermutePairs && kind != Kind::AllToAllV && kind < Kind::Gather;
   if (algorithm == "bruck")
     return kind <= Kind::AllToAll;
   if (algorithm == "eager")
     return kind <= Kind::AllToAll || rooted;
   if (algorithm == "hierarchical")
-    return kind <= Kind::AllToAll;
+    return kind <= Kind::AllToAll || kind == Kind::Broadcast;
   return algorithm != "binomial" || rooted;
 }
 
@@ -213,6 +213,37 @@ void expectAlgorithm(const std::string &algorithm, const std::vector<int64_t> &s
 TEST(Equivalence, Direct) { expectAlgorithm("direct", {1, 3}); }
 TEST(Equivalence, Ring) { expectAlgorithm("ring", {1, 2, 5}); }
 TEST(Equivalence, Bruck) { expectAlgorithm("bruck", {1, 3}); }
+// Rings from and to a root, in any number of chunks: fewer elements than chunks, one member
+// between, scaled, divided, in place.
+void expectChain(int64_t n, int64_t chunks, const Options &options = {},
+                 const std::vector<std::string> &transports = {"shm", "tcp"}) {
+  for (Kind kind : {Kind::Broadcast, Kind::Reduce}) {
+    GraphText g({{"x", n}});
+    g.algorithm = "ring";
+    g.rounds = "chunks = " + std::to_string(chunks);
+    addCases(g, kind, {"x"}, "ring");
+    if (kind == Kind::Reduce)
+      for (const char *how : {"sum scale 0.3", "avg"}) {
+        std::string reduction = std::string(how) + " accumulate f32 order ring";
+        g.result(g.reduce(g.argument({67, n}, "f32"), n - 1, reduction, {"x"}));
+        Tensor a = g.argument({41, 5}, "f32"), twice = g.elementwise("add", a, a);
+        g.into = twice;
+        g.result(g.reduce(twice, 0, reduction, {"x"}));
+      }
+    SCOPED_TRACE(g.rounds + " kind " + std::to_string(int(kind)) + " n " + std::to_string(n));
+    expectEqual(g, options, transports);
+  }
+}
+TEST(Equivalence, Chain) {
+  expectChain(2, 3);
+  expectChain(4, 5, {.runs = 3, .adversarial = 2}, {"shm"});
+}
+TEST(SlowEquivalence, Chain) {
+  for (int64_t n : {3, 5, 8})
+    for (int64_t chunks : {2, 7})
+      expectChain(n, chunks, {.runs = 2, .adversarial = 1}, {n % 2 ? "tcp" : "shm"});
+}
+
 // Rounds that stream, in any number of chunks and at any depth, of any number of members: shards
 // that are cut unevenly, fewer rows than chunks, in place, along several axes and in listed groups.
 void expectStreamed(int64_t n, int64_t chunks, int64_t depth, const Options &options = {},

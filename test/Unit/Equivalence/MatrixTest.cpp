@@ -173,7 +173,8 @@ bool carries(const Cell &c) {
                      (!c.of().isUneven && (a == "ring" || a == "bruck" || a == "binomial"))))
     return false;
   if (a == "ring")
-    return !c.isRooted() && !counted && c.word != Listed;
+    return (!c.isRooted() || c.word == Broadcast || c.word == Reduce) && !counted &&
+           c.word != Listed;
   if (a == "bruck")
     return c.word <= AllToAll;
   if (a == "binomial")
@@ -443,7 +444,7 @@ TEST(Matrix, HasAllPairs) {
 const char *reasons[] = {
     "no axes span its groups",
     "a ring carries a shift and not listed pairs",
-    "there is no ring for (broadcast|reduce|gather|scatter|all_to_all_v)",
+    "there is no ring for (gather|scatter|all_to_all_v)",
     "there are no rounds for (broadcast|reduce|gather|scatter|all_to_all_v|permute)",
     "(permute|all_to_all_v) has no eager form",
     "there is no hierarchy for (reduce|gather|scatter|all_to_all_v|permute)",

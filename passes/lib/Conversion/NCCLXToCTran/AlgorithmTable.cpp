@@ -208,7 +208,7 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   case Algorithm::Ring:
     if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
       return "a ring carries a shift and not listed pairs";
-    if (rooted || flow.isCounted())
+    if (flow.isCounted() || (rooted && (flow.inCut || flow.outCut)))
       return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
     return std::nullopt;
   case Algorithm::Bruck:

@@ -108,6 +108,8 @@ InFlight emitInBlocks(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight emitEager(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Ring: steps round the group, each to a neighbour alone.
 InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
+/// The ring of a broadcast or a reduce.
+InFlight emitChain(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringPermute(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);

@@ -602,7 +602,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
     return failure();
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();
-  if (!written && algorithm == Algorithm::Bruck) {
+  bool streams = algorithm == Algorithm::Bruck || (algorithm == Algorithm::Ring && getRoot(op));
+  if (!written && streams) {
     s->spec.streaming = getStreaming(op);
     if (!s->spec.streaming)
       s->spec.link = slowestLink(op);

@@ -99,7 +99,7 @@ std::optional<Digits> digitsOf(Operation *op, const NamedGroups &named) {
 bool goesRoundSeveral(Operation *op, const NamedGroups &named) {
   auto collective = dyn_cast<CollectiveOpInterface>(op);
   return collective && !named.groups && named.axes.size() > 1 && collective.getAlgorithm() &&
-         goesRound(*collective.getAlgorithm());
+         goesRound(*collective.getAlgorithm()) && !getRoot(collective);
 }
 
 } // namespace

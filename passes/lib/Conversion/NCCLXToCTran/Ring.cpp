@@ -101,6 +101,8 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
     return emitDirect(s, c); // nobody to send to: one copy, or a reduction of one operand
   if (c.flow.route == ncclx::Dataflow::Route::Listed)
     return ringPermute(s, c);
+  if (c.flow.route != ncclx::Dataflow::Route::All)
+    return emitChain(s, c);
   if (c.flow.inCut && c.flow.outCut)
     return ringAllToAll(s, c);
   Cycle ring(s, c);

@@ -43,6 +43,7 @@ const char *orNull(const std::string &text) { return text.empty() ? nullptr : te
 /// The one kernel as ncclxrt/cuda.h takes it.
 struct KernelDescription {
   std::vector<uint64_t> windows, slots;
+  std::vector<const char *> sizes;
   ncclxrtCudaKernelPlanDesc_t description = NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT;
 
   explicit KernelDescription(const World &world) {
@@ -60,6 +61,10 @@ struct KernelDescription {
     description.num_windows = windows.size();
     description.slots = slots.data();
     description.num_slots = slots.size();
+    for (const std::string &size : kernel.sizes)
+      sizes.push_back(size.c_str());
+    description.sizes = sizes.data();
+    description.num_sizes = sizes.size();
     description.cache = orNull(world.cuda.cache);
     description.nvrtc = orNull(world.cuda.nvrtc);
     description.headers = orNull(world.cuda.headers);

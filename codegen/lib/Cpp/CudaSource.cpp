@@ -162,6 +162,10 @@ static void printKernelTables(const CudaKernel &kernel, raw_ostream &os) {
   printNumbers(os, "uint64_t", "slots",
                SmallVector<uint64_t>(kernel.slotWords.begin(), kernel.slotWords.end()));
   printText("source", kernel.source, os);
+  SmallVector<std::string> sizes;
+  for (const std::string &size : kernel.sizes)
+    sizes.push_back(literal(size));
+  printTable(os, "char *const", "sizes", sizes);
 }
 
 static void printDescribe(StringRef name, const HostPlan &plan, const CudaParts &parts,
@@ -185,6 +189,7 @@ static void printDescribe(StringRef name, const HostPlan &plan, const CudaParts 
     field("threads", kernel->threads);
     table("windows", kernel->windows.size());
     table("slots", kernel->slotWords.size());
+    table("sizes", kernel->sizes.size());
     if (!kernel->order.empty())
       field("timeline_ops", kernel->order.size());
   } else {

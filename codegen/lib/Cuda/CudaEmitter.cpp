@@ -55,7 +55,8 @@ bool KernelEmitter::joins(ctran::CopyOp op, ArrayRef<ctran::CopyOp> others) {
     return false;
   FailureOr<ctran::BoxRef> from = ctran::resolveRange(op.getSource()),
                            to = ctran::resolveRange(op.getDests().front());
-  if (failed(from) || failed(to) || others.size() == mostPieces)
+  if (failed(from) || failed(to) || others.size() == mostPieces || from->range.getSize() ||
+      told.contains(to->window))
     return false;
   return llvm::all_of(others, [&](ctran::CopyOp other) {
     FailureOr<ctran::BoxRef> source = ctran::resolveRange(other.getSource()),
@@ -247,6 +248,7 @@ LogicalResult KernelEmitter::emitStep(ctran::ScheduleOpInterface op, unsigned st
       .Case([&](ctran::ReduceOp reduce) { return emitReduce(reduce, step); })
       .Case([&](ctran::SignalOp signal) { return emitSignal(signal, signal.getSlot()); })
       .Case([&](ctran::WaitOp wait) { return emitWait(wait, step); })
+      .Case([&](ctran::CountOp count) { return emitCount(count, step); })
       .Case([&](ctran::FlushOp) { return success(); }) // loads and stores: nothing to flush
       .Default([](Operation *other) {
         return other->emitOpError("is not lowered for sm lanes by the CUDA emitter");
@@ -304,6 +306,10 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
     return failure();
   bool packets = op.getNotify() && isPacketSlot(op.getNotify());
   bool fromPackets = packetWindows.contains(source->op);
+  bool sized = !source->whole.empty();
+  if (sized && (packets || fromPackets))
+    return op.emitOpError("sends packets of a size known at run time, which the CUDA emitter does "
+                          "not lower yet");
   if (fromPackets && packets)
     return op.emitOpError("forwards packets, which the CUDA emitter does not lower yet");
   if (packets && llvm::any_of(ownPackets, [&](auto &own) { return own.second == op; })) {
@@ -321,8 +327,9 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
   boxes.push_back(*source);
   std::string length = lengthOf(boxes);
   // A kernel of packets copies with the code that it has: it waits for its instructions, too.
-  bool asWords = together && !packetWindows.empty() && !packets && !fromPackets &&
-                 dests.size() == 1 && source->words && dests.front().words;
+  bool whole = ownSlots && llvm::any_of(op.getDests(), [&](Value to) { return isTold(to); });
+  bool asWords = together && !packetWindows.empty() && !packets && !fromPackets && !sized &&
+                 !whole && dests.size() == 1 && source->words && dests.front().words;
   if (packets || fromPackets || asWords) {
     if (fromPackets && failed(message(op, *source)))
       return failure();
@@ -345,9 +352,15 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
     line() << formatv("sendPackets<Packet, aligned>(0, [&](int i) {{ return to[i]; }, {0}, span, "
                       "PacketRun{{epoch, a.guard, {1}}, to[0]);\n",
                       address(*source), step);
+  } else if (sized) {
+    // Into own memory, with zeros behind it (S25).
+    for (auto [i, dest] : llvm::enumerate(dests))
+      line() << formatv("copySized({0}, to[{1}], {2}, {3}, {4});\n",
+                        together ? "blockIdx.x, gridDim.x" : "0, 1", i, address(*source), length,
+                        dest.own ? dest.whole : "0");
   } else {
-    line() << formatv("copyBytes({0}, {1}, [&](int i) {{ return to[i]; }, {2}, {3});\n", workers(),
-                      dests.size(), address(*source), length);
+    line() << formatv("copyBytes({0}, {1}, [&](int i) {{ return to[i]; }, {2}, {3});\n",
+                      whole ? "blockWorkers()" : workers(), dests.size(), address(*source), length);
   }
   --indent;
   line() << "}\n";
@@ -503,6 +516,25 @@ LogicalResult KernelEmitter::emitWait(ctran::WaitOp op, unsigned step) {
   return success();
 }
 
+/// All threads read it where it lies.
+LogicalResult KernelEmitter::emitCount(ctran::CountOp op, unsigned step) {
+  FailureOr<CudaBox> box = e.box(op, op.getSource());
+  if (failed(box))
+    return failure();
+  if (packetWindows.contains(box->op))
+    return op.emitOpError("reads a size from packets, which the CUDA emitter does not lower yet");
+  if (unsynced && !together)
+    line() << "__syncthreads();\n";
+  unsynced = unsynced && together;
+  std::string name = formatv("size{0}", step);
+  line() << formatv("[[maybe_unused]] const int64_t {0} = readSize({1}, {2}, {3}, a.guard.control, "
+                    "a.sizes + {4});\n",
+                    name, address(*box), *box->constantBytes, op.getMax(), sizes.size());
+  sizes.push_back(labelOf(op) + ": a size of window '" + box->op.getSym().str() + "'");
+  e.name(op.getSize(), name);
+  return success();
+}
+
 //===--- the file
 //--------------------------------------------------------------------------------===//
 
@@ -528,7 +560,7 @@ void KernelEmitter::fill(CudaKernel &kernel) {
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
-  int64_t ranks = program.getNumRanks();
+  int64_t ranks = program.getNumRanks(), slotSets = ownSlots ? blocks : 1;
   size_t windows = std::max<size_t>(e.windows.size(), 1),
          slots = std::max<size_t>(e.slotArrays.size(), 1);
   os << formatv(
@@ -536,7 +568,8 @@ void KernelEmitter::fill(CudaKernel &kernel) {
       "{3} threads.\n",
       program.getSymName(), ranks, blocks, options.threads);
   os << "#include \"ncclxrt/device/packet.cuh\"\n#include \"ncclxrt/device/transfer.cuh\"\n"
-     << (options.timeline ? "#include \"ncclxrt/device/timeline.cuh\"\n" : "") << "\n"
+     << (options.timeline ? "#include \"ncclxrt/device/timeline.cuh\"\n" : "")
+     << (sizes.empty() ? "" : "#include \"ncclxrt/device/sized.cuh\"\n") << "\n"
      << "namespace {\nusing namespace ncclxrt::device;\n\n";
   if (options.timeline)
     os << formatv("constexpr int timelineSteps = {0};\n", order.size());
@@ -544,10 +577,15 @@ void KernelEmitter::fill(CudaKernel &kernel) {
      << (options.timeline ? "  uint64_t *timeline; // two words an op and block\n" : "")
      << formatv("  char *windows[{0}][{1}]; // of each rank, as this GPU sees it\n", windows, ranks)
      << formatv("  uint64_t *slots[{0}][{1}];\n", slots, ranks)
-     << "  uint64_t *epochs; // one a block, 0 at first\n  Guard guard;\n  int64_t rank;\n};\n\n";
+     << "  uint64_t *epochs; // one a block, 0 at first\n  Guard guard;\n  int64_t rank;\n"
+     << (sizes.empty() ? "" : "  uint64_t sizes; // number of the first, for a failure\n")
+     << "};\n\n";
   os << formatv("constexpr int64_t windowBytes[] = {{");
+  auto ofBlocks = [&](ctran::WindowOp window) {
+    return bytesOf(window) * (ownSlots && told.contains(window) ? blocks : 1);
+  };
   for (ctran::WindowOp window : e.windows)
-    os << bytesOf(window) << ", ";
+    os << ofBlocks(window) << ", ";
   os << "}; // of one generation\nconstexpr int64_t windowGenerations[] = {";
   for (ctran::WindowOp window : e.windows)
     os << window.getGenerations() << ", ";
@@ -555,7 +593,7 @@ void KernelEmitter::fill(CudaKernel &kernel) {
   if (!e.slotArrays.empty()) {
     os << "constexpr int64_t slotCounts[] = {";
     for (ctran::SlotsOp array : e.slotArrays)
-      os << countOf(array) << ", ";
+      os << countOf(array) * slotSets << ", ";
     os << "};\nconstexpr int64_t slotGenerations[] = {";
     for (ctran::SlotsOp array : e.slotArrays)
       os << array.getGenerations() << ", ";
@@ -596,9 +634,10 @@ void KernelEmitter::fill(CudaKernel &kernel) {
   kernel.blocks = blocks;
   kernel.threads = options.threads;
   for (ctran::WindowOp window : e.windows)
-    kernel.windows.push_back({window, bytesOf(window), int64_t(window.getGenerations())});
+    kernel.windows.push_back({window, ofBlocks(window), int64_t(window.getGenerations())});
   for (ctran::SlotsOp array : e.slotArrays)
-    kernel.slotWords.push_back(countOf(array) * int64_t(array.getGenerations()));
+    kernel.slotWords.push_back(countOf(array) * int64_t(array.getGenerations()) * slotSets);
+  kernel.sizes = sizes;
   kernel.steps = steps;
   kernel.together = together;
   kernel.order = order;

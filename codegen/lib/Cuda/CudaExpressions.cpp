@@ -5,6 +5,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <utility>
+
 using namespace mlir;
 using namespace mlir::ncclx;
 using llvm::formatv;
@@ -155,10 +157,9 @@ FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range, StringRef ea
   bool whole = !each.empty() && first && ctran::constantOf(first) == 0 &&
                ctran::coversDimension(first, ref->range.getCount(), space.dims[depth]) &&
                depth + 1 == space.dims.size();
-  if (ref->range.getSize() || (first && !whole))
-    return op->emitOpError(
-        "has a box that is an interval or of a size known at run time, which the "
-        "CUDA emitter does not lower yet");
+  if (first && !whole)
+    return op->emitOpError("has a box that is an interval, which the CUDA emitter does not lower "
+                           "yet");
   if (space.rows != 1)
     return op->emitOpError("has a box of ")
            << space.rows << " rows; the CUDA emitter lowers contiguous boxes";
@@ -190,6 +191,14 @@ FailureOr<CudaBox> CudaExpressions::box(Operation *op, Value range, StringRef ea
     box.constantBytes = bounds.least;
   box.bytes = box.constantBytes ? std::to_string(*box.constantBytes)
                                 : formatv("{0}.size() * {1}", share, space.unitBytes).str();
+  if (Value size = ref->range.getSize()) {
+    auto named = names.find(size);
+    if (named == names.end())
+      return op->emitOpError("has a size that is not read before, in the same loop or branch");
+    box.whole =
+        std::exchange(box.bytes, formatv("{0} * {1}", named->second, space.unitBytes).str());
+    box.constantBytes.reset();
+  }
   box.offset = depth == 0 || space.resident
                    ? std::string("0")
                    : formatv("{0}.begin * {1}", share, space.unitBytes).str();

@@ -16,6 +16,7 @@ struct CudaBox {
   std::string offset; ///< bytes
   std::string bytes;
   std::optional<int64_t> constantBytes;
+  std::string whole; ///< bytes of the box of which a size known at run time is used; else empty
   unsigned window = 0;
   ctran::WindowOp op;
   bool own = true;

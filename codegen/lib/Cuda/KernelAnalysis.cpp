@@ -1,10 +1,12 @@
 //===- KernelAnalysis.cpp - What kind of kernel a program is ----------------------===//
 //
 // Its blocks are a loop over the lane index; or they share every op, where none reads or writes
-// what another writes; or there is one.
+// what another writes, or none but by signals of blocks of one number; or there is one.
 //
 //===----------------------------------------------------------------------===//
 #include "KernelEmitter.h"
+
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::ncclx;
@@ -111,10 +113,18 @@ LogicalResult KernelEmitter::analyse() {
   if (blockLoop)
     return checkBlockLoop();
   findOwnPackets(ops);
-  // Blocks may share ops when no op reads, or writes, what another op of the program writes: but
-  // for packets, which each thread awaits for itself.
+  together = blocksShare(ops);
+  if (!together)
+    together = ownSlots = blocksShareAcrossSignals(ops);
+  blocks = together ? options.blocks : 1;
+  return success();
+}
+
+/// Blocks may share ops when no op reads, or writes, what another op of the program writes: but
+/// for packets, which each thread awaits for itself.
+bool KernelEmitter::blocksShare(ArrayRef<ctran::ScheduleOpInterface> ops) {
   SmallVector<std::pair<Operation *, ctran::BoxAccess>> plain;
-  together = true;
+  bool together = true;
   for (ctran::ScheduleOpInterface op : ops) {
     if (Value slot = op.getTouchedSlot(); slot && !isPacketSlot(slot))
       together = false;
@@ -132,8 +142,79 @@ LogicalResult KernelEmitter::analyse() {
       plain.push_back({op, access});
     }
   }
-  blocks = together ? options.blocks : 1;
-  return success();
+  return together;
+}
+
+/// Whether each turn of the loops around `op` names another box.
+static bool differsByTurn(ctran::ProgramOp program, Operation *op, ctran::BoxRef box) {
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (llvm::none_of(box.range.getIndices(), [&](Value index) {
+          FailureOr<ctran::CoordRef> coord = isa<ctran::CoordType>(index.getType())
+                                                 ? ctran::resolveCoord(index)
+                                                 : FailureOr<ctran::CoordRef>(failure());
+          return succeeded(coord) && llvm::is_contained(coord->amounts, loop.getInductionVar()) &&
+                 shiftsOf(*coord, program.getAxisSize(coord->axis));
+        }))
+      return false;
+  return true;
+}
+
+/// They may also share ops between signals, where a block has to do with the blocks of its number
+/// alone: ops read what nobody writes and write, in own memory, boxes that are apart and that
+/// nobody reads. Sizes are told from what nobody writes to where counts read them: there every
+/// block has memory of its own, of which it writes all. So each block does the whole program by
+/// itself, but for what it leaves of each copy to the others.
+bool KernelEmitter::blocksShareAcrossSignals(ArrayRef<ctran::ScheduleOpInterface> ops) {
+  struct Use {
+    ctran::ScheduleOpInterface op;
+    ctran::BoxRef box;
+    bool write;
+  };
+  llvm::MapVector<Operation *, SmallVector<Use>> uses;
+  for (ctran::ScheduleOpInterface op : ops) {
+    SmallVector<ctran::BoxAccess> accesses;
+    op.getAccesses(accesses);
+    for (ctran::BoxAccess access : accesses) {
+      FailureOr<ctran::BoxRef> ref = ctran::resolveRange(access.range);
+      if (failed(ref))
+        return false;
+      if (!packetWindows.contains(ref->window))
+        uses[ref->window].push_back({op, *ref, access.write});
+    }
+  }
+  auto isWritten = [&](Operation *window) {
+    return llvm::any_of(uses.lookup(window), [](const Use &use) { return use.write; });
+  };
+  auto tells = [&](Use use) {
+    auto copy = dyn_cast<ctran::CopyOp>(use.op.getOperation());
+    if (!copy || use.box.range.getSize() || copy.getDests().size() != 1)
+      return false;
+    FailureOr<ctran::BoxRef> from = ctran::resolveRange(copy.getSource());
+    return succeeded(from) && !isWritten(from->window) && !packetWindows.contains(from->window);
+  };
+  for (auto &[window, of] : uses) {
+    if (!isWritten(window))
+      continue;
+    if (llvm::any_of(of, [](const Use &use) { return !use.write; })) {
+      if (cast<ctran::WindowOp>(window).getRole() != ctran::WindowRole::Scratch ||
+          !llvm::all_of(of, [&](Use use) {
+            return use.write ? tells(use)
+                             : isa<ctran::CountOp>(use.op.getOperation()) && !use.box.view;
+          }))
+        return false;
+      told.insert(window);
+      continue;
+    }
+    for (auto [i, use] : llvm::enumerate(of)) {
+      if (use.box.view || !differsByTurn(program, use.op, use.box))
+        return false;
+      for (const Use &other : ArrayRef(of).drop_front(i + 1))
+        if (!areApart(use.box, other.box))
+          return false;
+    }
+  }
+  return true;
 }
 
 /// A view of the own memory.

@@ -32,6 +32,11 @@ private:
   scf::ForOp blockLoop;        ///< whose variable is the lane index; null: the ops name no block
   int64_t blocks = 1;
   bool together = false; ///< blocks share every op: nothing is read that another may write
+  /// Blocks that share every op wait, each, for those of their number, on counters of their own.
+  bool ownSlots = false;
+  /// Windows of what counts read, which peers write: every block has its own, and writes all of it.
+  llvm::SmallPtrSet<Operation *, 4> told;
+  SmallVector<std::string> sizes; ///< that counts read
   llvm::SmallPtrSet<Operation *, 4> packetWindows;
   /// Of a window of packets that a reduction takes whole: the copy of the own contribution.
   llvm::SmallDenseMap<Operation *, ctran::CopyOp, 4> ownPackets;
@@ -43,6 +48,8 @@ private:
 
   LogicalResult analyse();
   LogicalResult checkBlockLoop();
+  bool blocksShare(ArrayRef<ctran::ScheduleOpInterface> ops);
+  bool blocksShareAcrossSignals(ArrayRef<ctran::ScheduleOpInterface> ops);
   void findOwnPackets(ArrayRef<ctran::ScheduleOpInterface> ops);
   /// Whether two boxes never meet.
   bool areApart(ctran::BoxRef a, ctran::BoxRef b);
@@ -59,6 +66,12 @@ private:
   LogicalResult emitReduce(ctran::ReduceOp op, unsigned step);
   LogicalResult emitSignal(Operation *op, Value slot);
   LogicalResult emitWait(ctran::WaitOp op, unsigned step);
+  LogicalResult emitCount(ctran::CountOp op, unsigned step);
+  /// Whether an op writes what every block writes whole.
+  bool isTold(Value range) {
+    FailureOr<ctran::BoxRef> ref = ctran::resolveRange(range);
+    return succeeded(ref) && told.contains(ref->window);
+  }
   LogicalResult emitDests(Operation *op, ValueRange dests, SmallVectorImpl<CudaBox> &boxes,
                           bool packets);
   void fill(CudaKernel &kernel);
@@ -101,7 +114,11 @@ private:
                             : llvm::formatv(" + int64_t(run % {0}) * {1}", generations, size).str();
   }
   std::string address(CudaBox box) {
-    std::string at = llvm::formatv("a.windows[{0}][{1}]{2}", box.window, box.rank,
+    std::string ofBlock;
+    if (ownSlots && told.contains(box.op))
+      ofBlock = llvm::formatv(" + int64_t(blockIdx.x) * {0}",
+                              bytesOf(box.op) * int64_t(box.op.getGenerations()));
+    std::string at = llvm::formatv("a.windows[{0}][{1}]{2}{3}", box.window, box.rank, ofBlock,
                                    generation(box.op.getGenerations(), bytesOf(box.op)));
     if (box.offset == "0")
       return at;
@@ -109,7 +126,11 @@ private:
     return at + " + " + (packetWindows.contains(box.op) ? "2 * " : "") + box.offset;
   }
   std::string place(CudaSlots at) {
-    return llvm::formatv("a.slots[{0}][{1}]{2} + {3}", at.slots, at.rank,
+    std::string ofBlock;
+    if (ownSlots)
+      ofBlock = llvm::formatv(" + int64_t(blockIdx.x) * {0}",
+                              countOf(at.op) * int64_t(at.op.getGenerations()));
+    return llvm::formatv("a.slots[{0}][{1}]{2}{3} + {4}", at.slots, at.rank, ofBlock,
                          generation(at.op.getGenerations(), countOf(at.op)), at.first);
   }
   std::string array(StringRef name, StringRef type, ArrayRef<std::string> items) {

@@ -259,7 +259,7 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanDestroy(ncclxrtCudaPlan_t plan);
 /** A program as one kernel (ncclx-translate --ctran-to-cuda without its launcher): device code
  * whose entry takes one struct of 64-bit words: the address of each window at each rank, of each
  * array of counters at each rank (an array that there is none of has one entry), of a word a block,
- * the guard, and the rank. */
+ * the guard, and the rank; with sizes one word more. */
 typedef struct ncclxrtCudaKernelPlanDesc {
   size_t struct_size;
   const char *name;
@@ -279,9 +279,12 @@ typedef struct ncclxrtCudaKernelPlanDesc {
                              is then the address of two words for each and each block
                              (ncclxrt/device/timeline.cuh), and the module has ncclxrt_clock, which
                              tells the time to an address. */
+  const char *const *sizes; /**< What each size that the kernel reads is called when it is wrong:
+                               its failure names the last word of the struct, and its place here. */
+  size_t num_sizes;
 } ncclxrtCudaKernelPlanDesc_t;
 #define NCCLXRT_CUDA_KERNEL_PLAN_DESC_INIT                                                         \
-  {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(ncclxrtCudaKernelPlanDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** Makes windows and counters, compiles and loads the kernel. Collective, and compared between
  * ranks. Refused where the blocks of all ranks that share a GPU would not fit on it at once, since

@@ -228,6 +228,14 @@ uint32_t Comm::numberOf(const std::string &place) {
   return uint32_t((at == places.end() ? places.insert(at, place) : at) - places.begin());
 }
 
+uint32_t Comm::numberOf(const std::vector<std::string> &more) {
+  std::lock_guard<std::mutex> hold(lock);
+  auto at = std::search(places.begin(), places.end(), more.begin(), more.end());
+  if (at == places.end())
+    at = places.insert(at, more.begin(), more.end());
+  return uint32_t(at - places.begin());
+}
+
 std::string Comm::placeOf(uint32_t number) {
   std::lock_guard<std::mutex> hold(lock);
   return number < places.size() ? places[number] : "a size";

@@ -50,6 +50,8 @@ public:
   device::Control *controlOnDevice() const { return mapped; }
   /// A number by which a kernel's failure names this place.
   uint32_t numberOf(const std::string &place);
+  /// The first of their numbers, which follow one another.
+  uint32_t numberOf(const std::vector<std::string> &more);
   std::string placeOf(uint32_t number);
   void guard(void **controlOnDevice, uint64_t *timeoutNs) const {
     *controlOnDevice = mapped;

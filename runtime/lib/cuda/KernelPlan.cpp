@@ -5,6 +5,7 @@
 #include "Timeline.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 using namespace ncclxrt;
@@ -85,16 +86,17 @@ std::string textOf(const char *t) { return t ? t : ""; }
 } // namespace
 
 Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
-  Status mine = readStruct(source, sizeof desc, "the description of a kernel", desc);
-  if (mine.ok() &&
-      (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 || desc.threads > 1024 ||
-       desc.timeline_ops < 0 || (desc.num_windows && !desc.windows) ||
-       (desc.num_slots && !desc.slots) || (desc.num_images && !desc.images)))
-    mine =
-        error(ncclxrtInvalidArgument,
-              "a kernel has source, entry, windows, slots, images, at least 1 block and 1 to 1024 "
-              "threads, found {} and {}",
-              desc.blocks, desc.threads);
+  Status mine = readStruct(source, offsetof(ncclxrtCudaKernelPlanDesc_t, sizes),
+                           "the description of a kernel", desc);
+  if (mine.ok() && (!desc.source || !desc.entry || desc.blocks < 1 || desc.threads < 1 ||
+                    desc.threads > 1024 || desc.timeline_ops < 0 ||
+                    (desc.num_windows && !desc.windows) || (desc.num_slots && !desc.slots) ||
+                    (desc.num_images && !desc.images) || (desc.num_sizes && !desc.sizes)))
+    mine = error(
+        ncclxrtInvalidArgument,
+        "a kernel has source, entry, windows, slots, images, sizes, at least 1 block and 1 to 1024 "
+        "threads, found {} and {}",
+        desc.blocks, desc.threads);
   name = textOf(desc.name), entry = textOf(desc.entry);
   if (mine.ok())
     compileOptions = compileOptionsOf(desc, comm.architecture());
@@ -107,9 +109,10 @@ Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
   std::string key = imageKey(desc.source, comm.architecture());
   struct Shape {
     char key[40];
-    uint64_t windows, slots;
+    uint64_t windows, slots, sizes;
     int32_t blocks, threads, steps, none;
-  } shape{{}, desc.num_windows, desc.num_slots, desc.blocks, desc.threads, desc.timeline_ops, 0};
+  } shape{{},          desc.num_windows, desc.num_slots,    desc.num_sizes,
+          desc.blocks, desc.threads,     desc.timeline_ops, 0};
   std::strncpy(shape.key, key.c_str(), sizeof shape.key - 1);
   std::vector<Shape> shapes(comm.nranks());
   if (Status s = comm.exchange(&shape, sizeof shape, shapes.data(), "kernels"); !s.ok())
@@ -152,6 +155,12 @@ Status KernelPlan::prepare(const ncclxrtCudaKernelPlanDesc_t *source) {
   for (uint64_t word :
        {uint64_t(epochs), reinterpret_cast<uint64_t>(control), timeout, uint64_t(comm.rank())})
     words.push_back(word);
+  if (desc.num_sizes) {
+    std::vector<std::string> places;
+    for (size_t i = 0; i < desc.num_sizes; ++i)
+      places.push_back(fmt::format("plan '{}', {}", name, textOf(desc.sizes[i])));
+    words.push_back(comm.numberOf(places));
+  }
   return {};
 }
 

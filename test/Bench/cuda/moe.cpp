@@ -1,16 +1,18 @@
 //===- moe.cpp - Rows whose number the device alone knows, beside NCCL --------------------===//
 //
-// Of each case that moe.sh compiles, in turn in each round: the compiled schedule, launched singly;
-// the same as a captured graph; what NCCL's users do, grouped send and recv of as many rows. For a
-// dispatch those tell each other their numbers first, bring them to the host and wait for them; a
-// combine sends back, so that the host knows them. All rows of a block may go to one rank, so a
-// buffer has room for that; behind those that came ours leaves zeros, NCCL nothing. Each replay is
-// compared with what must come, every byte, over sets of other numbers, before anything is timed.
+// Of each case that moe.sh compiles, in turn in each round: the schedule compiled for streams,
+// launched singly, and as a captured graph; the same as one kernel; what NCCL's users do, grouped
+// send and recv of as many rows. For a dispatch those tell each other their numbers first, bring
+// them to the host and wait for them; a combine sends back, so that the host knows them. All rows
+// of a block may go to one rank, so a buffer has room for that; behind those that came ours leaves
+// zeros, NCCL nothing. Each replay is compared with what must come, every byte, over sets of other
+// numbers, before anything is timed.
 //
 //   moe [--rounds=N] [--seconds=S] [--only=TEXT] [--nccl=FILE] [--driver=FILE] [--check=N]
-//   [--over=1]
+//   [--over=1|2] [--gpus=1]
 //
-// With --over rank 1 has one row more for rank 0 than there is room for: both ranks say so.
+// With --over rank 1 has one row more for rank 0 than there is room for: both ranks say so. 1: on
+// streams, 2: as a kernel. With --gpus=1 both ranks share a GPU, and NCCL is left out.
 // JSON lines, medians of microseconds a call, of the slower rank. Ranks are threads, each with a
 // GPU.
 //
@@ -30,17 +32,16 @@
 
 /// What ncclx-compile prints.
 struct Schedule {
-  ncclxrtCudaPlanDesc_t (*describe)();
-  ncclxrtProgram_t program;
+  ncclxrtResult_t (*prepare)(ncclxrtCudaComm_t, void *const *, ncclxrtCudaPlan_t *);
   ncclxrtResult_t (*input)(ncclxrtCudaPlan_t, int, void **, size_t *);
   ncclxrtResult_t (*output)(ncclxrtCudaPlan_t, int, void **, size_t *);
 };
 struct Case {
   const char *kind;
-  int64_t tokens; ///< of a rank
-  Schedule schedule;
+  int64_t tokens;    ///< of a rank
+  Schedule forms[2]; ///< streams, kernel
 };
-#define SCHEDULE(name) {name##_describe, name##_program, name##_input, name##_output}
+#define SCHEDULE(name) {name##_prepare, name##_input, name##_output}
 #include "cases.inc"
 
 constexpr int ranks = 2;
@@ -49,7 +50,7 @@ constexpr int64_t experts = 8, rowBytes = 2048 * 2;
 static std::string ncclPath, driver, only;
 static double seconds = 0.1;
 static int rounds = 9, checks = 6;
-static bool over = false;
+static int over = 0, gpus = ranks;
 
 static std::barrier<> all{ranks};
 static const void *pieces[ranks];
@@ -127,7 +128,7 @@ static uint32_t wordOf(int64_t set, int from, int64_t word) {
   return uint32_t(x >> 32) | 1;
 }
 
-enum Contender { single, graph, grouped, contenders };
+enum Contender { single, graph, kernel, kernelGraph, grouped, contenders };
 
 struct Rank {
   int me;
@@ -142,7 +143,8 @@ struct Rank {
   }
   void open() {
     ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
-    config.rank = config.device = me;
+    config.rank = me;
+    config.device = me % gpus;
     config.nranks = ranks;
     config.allgather = allgather;
     config.context = &me;
@@ -199,16 +201,16 @@ struct Rank {
     ncclxrtCudaGraph_t graph;
     void *rows, *sizes, *result, *got;
   };
-  Prepared prepare(const Case &c) {
+  Prepared prepare(const Case &c, int form) {
     Prepared p{};
-    ncclxrtCudaPlanDesc_t desc = c.schedule.describe();
-    check(ncclxrtCudaPlanPrepare(comm, &desc, c.schedule.program, &p.plan));
+    const Schedule &schedule = c.forms[form];
+    check(schedule.prepare(comm, nullptr, &p.plan));
     size_t bytes;
-    check(c.schedule.input(p.plan, 0, &p.rows, &bytes));
-    check(c.schedule.input(p.plan, 1, &p.sizes, &bytes));
-    check(c.schedule.output(p.plan, 0, &p.result, &bytes));
+    check(schedule.input(p.plan, 0, &p.rows, &bytes));
+    check(schedule.input(p.plan, 1, &p.sizes, &bytes));
+    check(schedule.output(p.plan, 0, &p.result, &bytes));
     if (std::string(c.kind) == "dispatch")
-      check(c.schedule.output(p.plan, 1, &p.got, &bytes));
+      check(schedule.output(p.plan, 1, &p.got, &bytes));
     return p;
   }
   void setSizes(const Case &c, const Prepared &p, int64_t set, bool skewed) {
@@ -255,9 +257,9 @@ struct Rank {
     all.arrive_and_wait();
   }
   void launch(const Case &c, const Prepared &p, int contender) {
-    if (contender == single)
+    if (contender == single || contender == kernel)
       check(ncclxrtCudaPlanRun(p.plan, stream));
-    else if (contender == graph)
+    else if (contender != grouped)
       check(ncclxrtCudaGraphLaunch(p.graph, stream));
     else
       byNccl(c);
@@ -279,7 +281,7 @@ struct Rank {
   }
   /// A size above the maximum, replayed: "" and what each rank says.
   void exceed(const Case &c) {
-    Prepared p = prepare(c);
+    Prepared p = prepare(c, over - 1);
     setSizes(c, p, 0, false);
     check(ncclxrtCudaCaptureBegin(comm, stream));
     check(ncclxrtCudaPlanRun(p.plan, stream));
@@ -312,30 +314,37 @@ struct Rank {
     }
   }
   void run(const Case &c) {
-    Prepared p = prepare(c);
+    Prepared forms[] = {prepare(c, 0), prepare(c, 1)};
     int used = nccl.loaded ? contenders : contenders - 1;
-    compare(c, p, 2, single);
+    auto of = [&](int contender) -> const Prepared & {
+      return forms[contender == kernel || contender == kernelGraph];
+    };
+    for (Contender once : {single, kernel})
+      compare(c, of(once), 2, once);
     all.arrive_and_wait();
-    check(ncclxrtCudaCaptureBegin(comm, stream));
-    check(ncclxrtCudaPlanRun(p.plan, stream));
-    check(ncclxrtCudaCaptureEnd(comm, stream, &p.graph));
+    for (Prepared &p : forms) {
+      check(ncclxrtCudaCaptureBegin(comm, stream));
+      check(ncclxrtCudaPlanRun(p.plan, stream));
+      check(ncclxrtCudaCaptureEnd(comm, stream, &p.graph));
+    }
     // One graph, other numbers each time.
     for (int64_t set = 1; set <= checks; ++set)
       for (int contender = 0; contender < used; ++contender)
-        compare(c, p, set, Contender(contender));
+        compare(c, of(contender), set, Contender(contender));
     for (bool skewed : {false, true}) {
-      setSizes(c, p, 0, skewed);
+      for (const Prepared &p : forms)
+        setSizes(c, p, 0, skewed);
       std::vector<double> taken[contenders], ratio[contenders];
       double once = 0;
       for (int contender = 0; contender < used; ++contender) {
-        time(c, p, contender, 3);
-        once = std::max(once, time(c, p, contender, 5));
+        time(c, of(contender), contender, 3);
+        once = std::max(once, time(c, of(contender), contender, 5));
       }
       int64_t times = std::max<int64_t>(3, int64_t(seconds / once));
       for (int round = 0; round < rounds; ++round) {
         double now[contenders] = {};
         for (int contender = 0; contender < used; ++contender)
-          now[contender] = time(c, p, contender, times);
+          now[contender] = time(c, of(contender), contender, times);
         for (int contender = 0; contender < used; ++contender) {
           taken[contender].push_back(now[contender] * 1e6);
           ratio[contender].push_back(now[contender] / now[grouped]);
@@ -348,22 +357,28 @@ struct Rank {
         return values[values.size() / 2];
       };
       std::printf("{\"kind\": \"moe %s\", \"tokens\": %lld, \"to_rank_0\": %s, \"bytes_sent\": "
-                  "%lld, \"room\": %lld, \"single_us\": %.1f, \"graph_us\": %.1f",
+                  "%lld, \"room\": %lld, \"single_us\": %.1f, \"graph_us\": %.1f, "
+                  "\"kernel_us\": %.1f, \"kernel_graph_us\": %.1f",
                   c.kind, (long long)c.tokens, skewed ? "0.75" : "0.5",
                   (long long)(sizeOf(c, 0, skewed, 1, 0) * rowBytes),
                   (long long)(experts * c.tokens * rowBytes), median(taken[single]),
-                  median(taken[graph]));
+                  median(taken[graph]), median(taken[kernel]), median(taken[kernelGraph]));
       if (nccl.loaded)
-        std::printf(", \"nccl_us\": %.1f, \"single_over_nccl\": %.3f, \"graph_over_nccl\": %.3f",
-                    median(taken[grouped]), median(ratio[single]), median(ratio[graph]));
+        std::printf(", \"nccl_us\": %.1f, \"single_over_nccl\": %.3f, \"graph_over_nccl\": %.3f, "
+                    "\"kernel_over_nccl\": %.3f, \"kernel_graph_over_nccl\": %.3f",
+                    median(taken[grouped]), median(ratio[single]), median(ratio[graph]),
+                    median(ratio[kernel]), median(ratio[kernelGraph]));
       std::printf(", \"launches\": %lld, \"rounds\": %d}\n", (long long)times, rounds);
       std::fflush(stdout);
     }
-    check(ncclxrtCudaPlanWait(p.plan));
+    for (const Prepared &p : forms)
+      check(ncclxrtCudaPlanWait(p.plan));
     synchronize();
     all.arrive_and_wait();
-    check(ncclxrtCudaGraphDestroy(p.graph));
-    check(ncclxrtCudaPlanDestroy(p.plan));
+    for (const Prepared &p : forms) {
+      check(ncclxrtCudaGraphDestroy(p.graph));
+      check(ncclxrtCudaPlanDestroy(p.plan));
+    }
     all.arrive_and_wait();
   }
 };
@@ -386,12 +401,14 @@ int main(int argc, char **argv) {
       ncclPath = value;
     else if (is("driver"))
       driver = value;
+    else if (is("gpus"))
+      gpus = std::clamp(std::atoi(value.c_str()), 1, ranks);
     else if (is("over"))
-      over = value == "1";
+      over = std::clamp(std::atoi(value.c_str()), 0, 2);
     else
       fail("unknown option " + word);
   }
-  if (!over)
+  if (!over && gpus == ranks) // NCCL takes one rank a GPU
     nccl.load();
   std::vector<std::thread> threads;
   int passed = 0;

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # MoE dispatch and combine with counts in device memory, compiled ahead of time, against NCCL's grouped send and recv with
-# counts that the host knows. Shapes of Qwen3-30B-A3B (hidden 2048, 8 experts a token) on 2 ranks.
+# counts that the host knows; on streams, and as one kernel. Shapes of Qwen3-30B-A3B (hidden 2048, 8 experts a token) on 2 ranks.
 #
 #   moe.sh pack BUILD OUT [TOKENS ...]  needs NVRTC, no GPU; BUILD is a build folder with ncclx-compile
 #   OUT/moe.sh run [OPTIONS]            where 2 GPUs are: the driver and, to compare with, NCCL; the options are moe.cpp's
 #
-# NCCL names the library where the system does not find it.
+# NCCL names the library where the system does not find it. BLOCKS, of pack: those of a kernel, where ranks are to share a GPU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 pack() {
-  local build source out work tokens rows kind name objects=()
+  local build source out work tokens rows kind name form objects=()
   build=$(cd "$1" && pwd) source=$(cd "$here/../../.." && pwd)
   mkdir -p "$2" && out=$(cd "$2" && pwd)
   work=$(mktemp -d); trap "rm -rf '$work'" EXIT
@@ -33,12 +33,14 @@ pack() {
         else echo "  return %y : tensor<${rows}x2048xbf16>"; fi
         echo '}'
       } > "$work/$name.mlir"
-      "$build/bin/ncclx-compile" "$work/$name.mlir" --backend=cuda --arch="${ARCHS:-90}" --name="$name" -o "$work" \
-        --topology="$source/examples/topologies/h200x2-nvswitch.json" > /dev/null
-      "${CXX:-c++}" -O1 -std=c++17 -I "$source/runtime/include" -c "$work/$name.cpp" -o "$work/$name.host.o"
-      objects+=("$work/$name.host.o" "$work/$name.o")
-      echo "#include \"$name.h\"" >> "$work/cases.inc"
-      echo "    {\"$kind\", $tokens, SCHEDULE($name)}," >> "$work/cases.list"
+      for form in "" k; do
+        "$build/bin/ncclx-compile" "$work/$name.mlir" --backend=cuda ${form:+--cuda-kernel="${BLOCKS:-auto}"} --arch="${ARCHS:-90}" \
+          --name="$name$form" -o "$work" --topology="$source/examples/topologies/h200x2-nvswitch.json" > /dev/null
+        "${CXX:-c++}" -O1 -std=c++17 -I "$source/runtime/include" -c "$work/$name$form.cpp" -o "$work/$name$form.host.o"
+        objects+=("$work/$name$form.host.o" "$work/$name$form.o")
+        echo "#include \"$name$form.h\"" >> "$work/cases.inc"
+      done
+      echo "    {\"$kind\", $tokens, {SCHEDULE($name), SCHEDULE(${name}k)}}," >> "$work/cases.list"
     done
   done
   { cat "$work/cases.list"; echo "};"; } >> "$work/cases.inc"

@@ -49,6 +49,12 @@ __global__ void receive_packets(char *to, const char *from, int64_t n, Guard g) 
 __global__ void copy_bytes(char *to, const char *from, int64_t n) {
   copyBytes(gridWorkers(), 1, [&](int) { return to; }, from, n);
 }
+__global__ void read_size(int64_t *to, const char *at, Guard g) {
+  to[threadIdx.x] = readSize(at, 8, 5, g.control, 0);
+}
+__global__ void copy_sized(char *to, const char *from, int64_t n, int64_t whole) {
+  copySized(blockIdx.x, gridDim.x, to, from, n, whole);
+}
 __global__ void reduce_bf16(char *to, const char *a, const char *b, int64_t n, ReduceArgs args) {
   reduceBytes<__nv_bfloat16, ReduceOp::Sum, 2>(
       blockWorkers(), 1, [&](int) { return to; }, [&](int s) { return s ? b : a; }, n, args);

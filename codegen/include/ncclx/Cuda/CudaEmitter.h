@@ -23,7 +23,8 @@ struct CudaOptions {
 /// A program as one kernel: it takes one struct of 64-bit words, which are the addresses of each
 /// window at each rank, those of each slot array at each rank, the address of one word a block
 /// (0 at first), the guard (two words), and the rank. An array that there is none of has one entry.
-/// With a timeline, the address of its words comes first.
+/// With a timeline, the address of its words comes first; with sizes, the number by which a failure
+/// names the first of them comes last.
 struct CudaKernel {
   struct Window {
     ctran::WindowOp op;
@@ -39,8 +40,9 @@ struct CudaKernel {
     ctran::ScheduleOpInterface op;
     std::string label;
   };
-  SmallVector<Step> steps; ///< the ops, by the step that a wait names
-  bool together = false;   ///< all blocks share every op; else each has its own
+  SmallVector<std::string> sizes; ///< that it reads: what each is called
+  SmallVector<Step> steps;        ///< the ops, by the step that a wait names
+  bool together = false;          ///< all blocks share every op; else each has its own
   /// With a timeline: the steps in the order in which a block does them, loops unrolled.
   SmallVector<unsigned> order;
 };

@@ -114,6 +114,8 @@ Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
   // Packets take twice the room and the wire of what they carry, and those of a root are the work
   // of one block; as measured on H200 (test/Bench/cuda).
   Dataflow flow = op.getDataflow();
+  if (flow.sized && !op.getGroupsAttr()) // who gets something takes it
+    return Algorithm::Direct;
   int64_t longMessage = flow.route == Route::All ? 4 << 20 : 16 << 10;
   int64_t message = op.getPayloadBytes();
   if (flow.inCut || flow.outCut)

@@ -662,8 +662,9 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
                                     : std::clamp<int64_t>(llvm::divideCeil(bytes, bytesOfBlock), 1,
                                                           std::max<int64_t>(1, mostBlocks));
     s->flight = ctran::emitInBlocks(builder, s->spec);
-  } else if (s->spec.flow.sized && s->spec.groups.empty() && !oneKernel && loadStore &&
-             function->getParentOfType<ModuleOp>()->hasAttr(ctran::deviceSizesAttrName)) {
+  } else if (s->spec.flow.sized && s->spec.groups.empty() && loadStore &&
+             (oneKernel ||
+              function->getParentOfType<ModuleOp>()->hasAttr(ctran::deviceSizesAttrName))) {
     s->flight = ctran::takeSized(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);

@@ -9,8 +9,7 @@
 #define NCCLXRT_DEVICE_SERVE_CUH
 
 #include "ncclxrt/device/serve.h"
-#include "ncclxrt/device/signal.cuh"
-#include "ncclxrt/device/transfer.cuh"
+#include "ncclxrt/device/sized.cuh"
 
 namespace ncclxrt::device {
 
@@ -63,15 +62,7 @@ template <class T, ReduceOp Op> __device__ __forceinline__ void serveReduce(cons
 //===--- sizes known at run time ------------------------------------------------------------===//
 
 __device__ __forceinline__ void serveSize(const SizeJob &job) {
-  uint64_t bits = 0;
-  for (int64_t i = 0; i < job.bytes; ++i)
-    bits |= uint64_t(uint8_t(job.at[i])) << (8 * i);
-  int64_t size = job.bytes == 4 ? int64_t(int32_t(uint32_t(bits))) : int64_t(bits);
-  bool good = size >= 0 && size <= job.most;
-  if (!good)
-    giveUp(job.control,
-           {uint64_t(job.most), uint64_t(size), uint32_t(job.place), 0, 0, sizeOutOfRange});
-  *job.to = good ? size : 0;
+  *job.to = readSize(job.at, job.bytes, job.most, job.control, job.place);
 }
 
 namespace detail {
@@ -97,11 +88,7 @@ template <class Word> __device__ __forceinline__ void clearRows(Workers w, const
 
 __device__ __forceinline__ void clearPieces(Workers w, const Pieces &to) {
   if (to.rows == 1) {
-    Split split = splitAt(reinterpret_cast<uint64_t>(to.at), to.rowBytes, 16);
-    int64_t behind = split.head + split.body;
-    clearRows<uint8_t>(w, {to.at, 1, split.head, split.head});
-    clearRows<uint4>(w, {to.at + split.head, 1, split.body, split.body});
-    clearRows<uint8_t>(w, {to.at + behind, 1, to.rowBytes - behind, to.rowBytes - behind});
+    clearBytes(w, to.at, to.rowBytes);
   } else if (inUnits(to, 16)) {
     clearRows<uint4>(w, to);
   } else {
@@ -110,8 +97,6 @@ __device__ __forceinline__ void clearPieces(Workers w, const Pieces &to) {
 }
 } // namespace detail
 
-/// What comes from a peer is long under way: where there are blocks enough, some of them clear
-/// meanwhile.
 __device__ __forceinline__ void serveSizedCopy(const SizedCopy &job) {
   int64_t size = *job.size;
   Pieces to = job.to, from = job.from, rest = job.to;
@@ -119,13 +104,12 @@ __device__ __forceinline__ void serveSizedCopy(const SizedCopy &job) {
   from.rowBytes = size * job.fromUnit;
   rest.at += to.rowBytes;
   rest.rowBytes -= to.rowBytes;
-  int64_t clearing = job.clears && gridDim.x >= 4 ? gridDim.x / 4 : 0;
+  int64_t clearing = job.clears ? clearingBlocks(gridDim.x) : 0;
   int64_t copying = gridDim.x - clearing;
   if (blockIdx.x < copying) {
     Workers w = workersOfGrid(blockIdx.x, copying, threadIdx.x, blockDim.x);
     if (to.rows == 1 && from.rows == 1)
-      copyBytes(
-          w, 1, [&](int) { return to.at; }, from.at, to.rowBytes);
+      copyBytes(w, 1, [&](int) { return to.at; }, from.at, to.rowBytes);
     else if (detail::inUnits(to, 16) && detail::inUnits(from, 16))
       detail::moveRows<uint4>(w, to, from);
     else if (detail::inUnits(to, 4) && detail::inUnits(from, 4))

@@ -40,7 +40,7 @@ struct Rank {
   int me;
   ncclxrtCudaComm_t comm = nullptr;
   void *stream = nullptr;
-  std::vector<void *> send, receive; // of each rank, as this GPU sees them
+  std::vector<void *> send = {}, receive = {}; // of each rank, as this GPU sees them
 
   static int32_t allgather(void *context, const void *mine, size_t bytes, void *to) {
     Rank &rank = *static_cast<Rank *>(context);
@@ -101,7 +101,7 @@ std::optional<Ceiling> ncclx_bench::measureCeiling(const std::string &driver, in
   Ranks ranks(nranks);
   Ceiling ceiling;
   auto play = [&](int me) {
-    Rank rank{ranks, me, {}};
+    Rank rank{ranks, me};
     if (rank.open(driver, size_t(bytes))) {
       rank.check(ncclxrtCudaStream(rank.comm, &rank.stream));
       double all = rank.time(size_t(bytes), true), one = rank.time(size_t(bytes), me == 0);

@@ -65,7 +65,7 @@ struct Rank {
   ncclxrtCudaComm_t comm = nullptr;
   ncclxrtCudaPlan_t plan = nullptr;
   void *stream = nullptr;
-  std::string wrong;
+  std::string wrong = {};
 
   void meet() { hall.meeting.arrive_and_wait(); }
   void expect(bool good, const std::string &what) {

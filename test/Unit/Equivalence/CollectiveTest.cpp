@@ -593,6 +593,22 @@ TEST(Equivalence, CountsThenAnother) {
   expectEqual(g, {.runs = 2, .adversarial = 1});
 }
 
+// Of more than a few members, in rounds: no power of two, along one axis and several.
+TEST(Equivalence, BarrierInRounds) {
+  for (const Grid &grid : {Grid{{"x", 11}}, Grid{{"x", 3}, {"y", 4}, {"z", 1}}}) {
+    GraphText g(grid);
+    Axes all;
+    for (auto &[axis, extent] : grid)
+      all.push_back(axis);
+    Tensor a = g.argument({5}, "f32");
+    Tensor moved = g.permute(a, "shift 1", {"x"});
+    g.barrier(all);
+    g.result(g.permute(moved, "shift -1", {"x"}));
+    g.barrier(all);
+    expectEqual(g, {.runs = 3, .adversarial = 2});
+  }
+}
+
 // A barrier between two collectives, and beside one in flight.
 TEST(Equivalence, Barrier) {
   GraphText g({{"x", 3}, {"y", 2}});

@@ -126,6 +126,8 @@ InFlight emitBruck(ScheduleBuilder &s, const CollectiveSpec &c);
 /// As a program does that a user wrote; `op` is where an error stands that says why it cannot.
 FailureOr<InFlight> emitWritten(ScheduleBuilder &s, const CollectiveSpec &c, Operation *op,
                                 ProgramOp program);
+/// Does a barrier take ceil(log2) rounds along each axis, or one step?
+bool barrierGoesInRounds(ScheduleBuilder &s, ArrayRef<unsigned> axes);
 /// No rank gets past it before all members have done what is `before` it; gives the token.
 Value emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, ValueRange before);
 /// Binomial: a tree from or to the root, ceil(log2 n) deep.

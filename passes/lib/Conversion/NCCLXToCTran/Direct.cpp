@@ -167,18 +167,6 @@ Chunks chunksOf(ScheduleBuilder &s, const CollectiveSpec &c, const Views &whole)
 
 } // namespace
 
-Value ctran::emitBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes,
-                         ValueRange before) {
-  Value here = s.slots(name, boundDims(s, axes), 1);
-  Value told = s.forEachPeer(axes, before.front(), [&](const Point &peer, Value) {
-    return s.signal(s.slot(s.at(here, peer), ownPoint(s, axes)), before, s.controlLane(), "here");
-  });
-  return s.forEachPeer(axes, told, [&](const Point &peer, Value last) {
-    return s.wait(s.slot(here, pointOf(s, axes, peer)), s.constant(1), joined(told, last),
-                  s.controlLane(), "await all");
-  });
-}
-
 /// all_gather, all_to_all, and all_to_all_v with sizes: one exchange, straight into the outputs.
 static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v) {
   bool shard = !c.flow.inCut;

@@ -731,8 +731,9 @@ void Converter::convertBarrier(BarrierOp op) {
   ctran::ScheduleBuilder s(b, op.getLoc(), program, {loadStore, 0, oneKernel}, name);
   SmallVector<unsigned> axes = grid->axesOf(op);
   SmallVector<StringAttr> names = namesOf(axes);
-  collectives.push_back(
-      ctran::CollectiveAttr::get(b.getContext(), name, "barrier", "direct", names, 0));
+  collectives.push_back(ctran::CollectiveAttr::get(
+      b.getContext(), name, "barrier", ctran::barrierGoesInRounds(s, axes) ? "bruck" : "direct",
+      names, 0));
   SmallVector<Value> before;
   for (auto &[root, buffer] : buffers)
     before = ctran::joined(ctran::joined(before, buffer.writers), buffer.readers);

@@ -218,6 +218,7 @@ bool runRanks(mlir::MLIRContext &context, const Options &options, int nranks, Ta
   std::vector<Cell> cells = makeCells(options, nranks);
   topology::DiscoverOptions discover;
   discover.ranks = unsigned(nranks);
+  discover.sockets = options.transport == "tcp";
   topology::ReadResult machine = topology::discoverThisMachine(discover);
   if (!machine.topology) {
     llvm::outs() << "error: this machine cannot be described\n";

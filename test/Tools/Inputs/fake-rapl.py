@@ -28,7 +28,7 @@ def count(path):
 
 packages = [("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1"), ("intel-rapl-mmio:0", "package-0")]
 for zone, name in packages:
-    put(zone, name=name, max_energy_range_uj=4_000_000_000, constraint_0_power_limit_uw=200_000_000)
+    put(zone, name=name, max_energy_range_uj=4_000_000_000, constraint_0_power_limit_uw=20_000_000_000)
     path = os.path.join(folder, zone, "energy_uj")
     os.mkfifo(path)
     threading.Thread(target=count, args=(path,), daemon=True).start()

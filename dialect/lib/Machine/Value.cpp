@@ -90,6 +90,21 @@ static bool uniteContributors(llvm::SmallVectorImpl<Arc> &all, llvm::ArrayRef<Ar
           joined = true;
         }
   }
+  // Boxes that are apart and as many as all there are are all, which no two of them may show.
+  uint64_t whole = 1, held = 0;
+  for (uint32_t size : sizes)
+    whole *= size;
+  for (size_t x = 0; k && x < all.size(); x += k) {
+    uint64_t volume = 1;
+    for (size_t i = 0; i < k; ++i)
+      volume *= all[x + i].length;
+    held += volume;
+  }
+  if (all.size() > k && held == whole) {
+    all.clear();
+    for (uint32_t size : sizes)
+      all.push_back({0, size});
+  }
   // One order, so that equal sets compare equal.
   if (all.size() > k) {
     llvm::SmallVector<llvm::SmallVector<Arc, 4>, 8> boxes;

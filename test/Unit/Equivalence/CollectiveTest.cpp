@@ -593,6 +593,19 @@ TEST(Equivalence, CountsThenAnother) {
   expectEqual(g, {.runs = 2, .adversarial = 1});
 }
 
+// Round three axes in any order: what has been added up on the way fills no box of ranks.
+TEST(Equivalence, RingsOfThreeAxesInAnyOrder) {
+  GraphText g({{"x", 2}, {"y", 2}, {"z", 2}});
+  g.algorithm = "ring";
+  Axes axes{"x", "y", "z"};
+  Tensor a = g.argument({5}, "i32");
+  do {
+    g.result(g.allReduce(a, sum("i32", "ring"), axes));
+    g.result(g.reduce(a, 0, sum("i32", "ring"), axes));
+  } while (std::next_permutation(axes.begin(), axes.end()));
+  expectEqual(g, {.runs = 2, .adversarial = 1}, {"shm"});
+}
+
 // Of more than a few members, in rounds: no power of two, along one axis and several.
 TEST(Equivalence, BarrierInRounds) {
   for (const Grid &grid : {Grid{{"x", 11}}, Grid{{"x", 3}, {"y", 4}, {"z", 1}}}) {

@@ -51,11 +51,16 @@ void Report::print(llvm::raw_ostream &os) const {
      << llvm::format("%.2f", target.compute * 1e6) << " us\n\n";
 
   os << "On this machine (" << machine << (machineMeasured ? ", measured now" : "") << ", "
-     << transport << "), predicted and measured (us):\n";
-  os << llvm::format("  %-18s %12s %12s %7s\n", "", "predicted", "measured", "ratio");
+     << transport << "), predicted" << (hasRun() ? " and measured" : "") << " (us):\n";
+  if (hasRun())
+    os << llvm::format("  %-18s %12s %12s %7s\n", "", "predicted", "measured", "ratio");
   auto row = [&](StringRef name, double predictedSeconds, double measuredSeconds) {
-    os << llvm::format("  %-18s ", name.str().c_str()) << microseconds(predictedSeconds) << " "
-       << microseconds(measuredSeconds) << " ";
+    os << llvm::format("  %-18s ", name.str().c_str()) << microseconds(predictedSeconds);
+    if (!hasRun()) {
+      os << "\n";
+      return;
+    }
+    os << " " << microseconds(measuredSeconds) << " ";
     if (predictedSeconds > 0)
       os << llvm::format("%7.2f\n", measuredSeconds / predictedSeconds);
     else
@@ -79,7 +84,8 @@ void Report::print(llvm::raw_ostream &os) const {
   for (auto &[mode, seconds] : ncclGraphSeconds)
     row("  NCCL " + mode, 0, seconds);
 
-  os << "\nAgainst the reference interpreter:\n";
+  if (hasRun())
+    os << "\nAgainst the reference interpreter:\n";
   for (const Output &output : outputs) {
     os << "  result " << output.index << " " << output.type << ": ";
     if (output.different)

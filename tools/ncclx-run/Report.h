@@ -31,14 +31,15 @@ struct Report {
   int64_t ranks = 0;
   std::vector<CollectiveReport> collectives;
   ctran::machine::ProofResult proof;
-  size_t branches = 1;          ///< ways through the graph, each with a schedule of its own
-  bool staged = false;          ///< or stages, of which a run plays several, some again and again
-  std::string slowest;          ///< of them: the one that the whole graph's predictions are of
-  Timing target;                ///< predicted for the topology
-  std::string machine;          ///< name of this machine's description
-  bool machineMeasured = false; ///< it was measured in this call
-  Timing predicted, measured;   ///< for and on this machine
-  std::vector<double> runSeconds;
+  size_t branches = 1;            ///< ways through the graph, each with a schedule of its own
+  bool staged = false;            ///< or stages, of which a run plays several, some again and again
+  std::string slowest;            ///< of them: the one that the whole graph's predictions are of
+  Timing target;                  ///< predicted for the topology
+  std::string machine;            ///< name of this machine's description
+  bool machineMeasured = false;   ///< it was measured in this call
+  Timing predicted, measured;     ///< for and on this machine
+  std::vector<double> runSeconds; ///< empty where the schedule was compiled alone
+  bool hasRun() const { return !runSeconds.empty(); }
   double clockErrorSeconds = 0; ///< in the timeline of GPUs, between two ranks; 0: there is none
   /// Of a run among many back to back, singly and in a graph; 0: not measured. Then NCCL's modes.
   double burstSeconds = 0, graphSeconds = 0;

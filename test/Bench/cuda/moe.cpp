@@ -17,15 +17,12 @@
 // GPU.
 //
 //===----------------------------------------------------------------------===//
-#include "ncclxrt/cuda.h"
+#include "pair.h"
 
 #include <algorithm>
-#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <dlfcn.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,72 +41,12 @@ struct Case {
 #define SCHEDULE(name) {name##_prepare, name##_input, name##_output}
 #include "cases.inc"
 
-constexpr int ranks = 2;
 constexpr int64_t experts = 8, rowBytes = 2048 * 2;
 
-static std::string ncclPath, driver, only;
+static std::string only;
 static double seconds = 0.1;
 static int rounds = 9, checks = 6;
 static int over = 0, gpus = ranks;
-
-static std::barrier<> all{ranks};
-static const void *pieces[ranks];
-static int32_t allgather(void *rank, const void *mine, size_t bytes, void *to) {
-  pieces[*static_cast<int *>(rank)] = mine;
-  all.arrive_and_wait();
-  for (int r = 0; r < ranks; ++r)
-    std::memcpy(static_cast<char *>(to) + size_t(r) * bytes, pieces[r], bytes);
-  all.arrive_and_wait();
-  return 0;
-}
-
-[[noreturn]] static void fail(const std::string &text) {
-  std::printf("error: %s\n", text.c_str());
-  std::fflush(stdout);
-  std::_Exit(1);
-}
-
-//===--- NCCL ------------------------------------------------------------------------------===//
-
-struct NcclId {
-  char data[128];
-};
-/// Its C interface, of any version 2.
-static struct Nccl {
-  int (*GetUniqueId)(NcclId *);
-  int (*CommInitRank)(void **, int, NcclId, int);
-  int (*MemAlloc)(void **, size_t);
-  int (*Send)(const void *, size_t, int, int, void *, void *);
-  int (*Recv)(void *, size_t, int, int, void *, void *);
-  int (*GroupStart)();
-  int (*GroupEnd)();
-  const char *(*GetErrorString)(int);
-  bool loaded = false;
-
-  void load() {
-    void *library = dlopen(ncclPath.empty() ? "libnccl.so.2" : ncclPath.c_str(), RTLD_NOW);
-    loaded = library;
-    auto find = [&](auto &function, const char *name) {
-      function =
-          library
-              ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name))
-              : nullptr;
-      loaded = loaded && function;
-    };
-    find(GetUniqueId, "ncclGetUniqueId");
-    find(CommInitRank, "ncclCommInitRank");
-    find(MemAlloc, "ncclMemAlloc");
-    find(Send, "ncclSend");
-    find(Recv, "ncclRecv");
-    find(GroupStart, "ncclGroupStart");
-    find(GroupEnd, "ncclGroupEnd");
-    find(GetErrorString, "ncclGetErrorString");
-  }
-  void check(int result) {
-    if (result)
-      fail(std::string("NCCL: ") + GetErrorString(result));
-  }
-} nccl;
 
 //===--- a rank ----------------------------------------------------------------------------===//
 
@@ -130,35 +67,14 @@ static uint32_t wordOf(int64_t set, int from, int64_t word) {
 
 enum Contender { single, graph, kernel, kernelGraph, grouped, contenders };
 
-struct Rank {
-  int me;
-  ncclxrtCudaComm_t comm = nullptr;
-  void *stream = nullptr;
-  void *ncclComm = nullptr, *in = nullptr, *out = nullptr, *numbers = nullptr;
+struct Rank : PairRank {
+  void *in = nullptr, *out = nullptr, *numbers = nullptr;
   std::vector<int32_t> host = std::vector<int32_t>(2 * ranks);
 
-  void check(ncclxrtResult_t result) {
-    if (result != ncclxrtSuccess)
-      fail("rank " + std::to_string(me) + ": " + ncclxrtCudaLastError(comm));
-  }
   void open() {
-    ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
-    config.rank = me;
-    config.device = me % gpus;
-    config.nranks = ranks;
-    config.allgather = allgather;
-    config.context = &me;
-    config.driver = driver.empty() ? nullptr : driver.c_str();
-    check(ncclxrtCudaInit(&config, &comm));
-    check(ncclxrtCudaStream(comm, &stream));
+    connect(me % gpus);
     if (!nccl.loaded)
       return;
-    NcclId id{};
-    if (me == 0)
-      nccl.check(nccl.GetUniqueId(&id));
-    NcclId ids[ranks];
-    allgather(&me, &id, sizeof id, ids);
-    nccl.check(nccl.CommInitRank(&ncclComm, ranks, ids[0], me));
     int64_t most = 0;
     for (const Case &c : cases)
       most = std::max(most, ranks * experts * c.tokens * rowBytes);
@@ -414,7 +330,7 @@ int main(int argc, char **argv) {
   int passed = 0;
   for (int me = 0; me < ranks; ++me)
     threads.emplace_back([me, &passed] {
-      Rank rank{me};
+      Rank rank{{me}};
       rank.open();
       if (over) {
         rank.exceed(cases[0]);

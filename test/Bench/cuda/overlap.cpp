@@ -15,16 +15,14 @@
 // The warm-up is before the first case: the card stays warm.
 //
 //===----------------------------------------------------------------------===//
-#include "ncclxrt/cuda.h"
+#include "pair.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
 #include <random>
 #include <string>
@@ -56,66 +54,9 @@ constexpr Contender compared[] = {Ours, Compute, SerialNccl, AsyncTp};
 #define SCHEDULE(name) {name##_describe, name##_program, name##_input, name##_inputs}
 #include "cases.inc"
 
-constexpr int ranks = 2;
-
-static std::string cublaslt, ncclPath, driver, only, traceFile, asyncTpFile;
+static std::string cublaslt, only, traceFile, asyncTpFile;
 static double seconds = 0.3, warmUp = 0;
 static int rounds = 7;
-
-static std::barrier<> all{ranks};
-static const void *pieces[ranks];
-static int32_t allgather(void *rank, const void *mine, size_t bytes, void *to) {
-  pieces[*static_cast<int *>(rank)] = mine;
-  all.arrive_and_wait();
-  for (int r = 0; r < ranks; ++r)
-    std::memcpy(static_cast<char *>(to) + size_t(r) * bytes, pieces[r], bytes);
-  all.arrive_and_wait();
-  return 0;
-}
-
-[[noreturn]] static void fail(const std::string &text) {
-  std::printf("error: %s\n", text.c_str());
-  std::fflush(stdout);
-  std::_Exit(1);
-}
-
-//===--- NCCL ------------------------------------------------------------------------------===//
-
-struct NcclId {
-  char data[128];
-};
-/// Its C interface, of any version 2.
-static struct Nccl {
-  int (*GetUniqueId)(NcclId *);
-  int (*CommInitRank)(void **, int, NcclId, int);
-  int (*MemAlloc)(void **, size_t);
-  int (*AllGather)(const void *, void *, size_t, int, void *, void *);
-  int (*ReduceScatter)(const void *, void *, size_t, int, int, void *, void *);
-  const char *(*GetErrorString)(int);
-  bool loaded = false;
-
-  void load() {
-    void *library = dlopen(ncclPath.empty() ? "libnccl.so.2" : ncclPath.c_str(), RTLD_NOW);
-    loaded = library;
-    auto find = [&](auto &function, const char *name) {
-      function =
-          library
-              ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name))
-              : nullptr;
-      loaded = loaded && function;
-    };
-    find(GetUniqueId, "ncclGetUniqueId");
-    find(CommInitRank, "ncclCommInitRank");
-    find(MemAlloc, "ncclMemAlloc");
-    find(AllGather, "ncclAllGather");
-    find(ReduceScatter, "ncclReduceScatter");
-    find(GetErrorString, "ncclGetErrorString");
-  }
-  void check(int result) {
-    if (result)
-      fail(std::string("NCCL: ") + GetErrorString(result));
-  }
-} nccl;
 
 //===--- NVML ------------------------------------------------------------------------------===//
 
@@ -235,34 +176,14 @@ static struct AsyncTpProcess {
 
 //===--- a rank ----------------------------------------------------------------------------===//
 
-struct Rank {
-  int me;
-  ncclxrtCudaComm_t comm = nullptr;
-  void *stream = nullptr;
-  void *ncclComm = nullptr, *in = nullptr, *out = nullptr;
+struct Rank : PairRank {
+  void *in = nullptr, *out = nullptr;
   double cold = warmUp; ///< seconds of warming up that are left
 
-  void check(ncclxrtResult_t result) {
-    if (result != ncclxrtSuccess)
-      fail("rank " + std::to_string(me) + ": " + ncclxrtCudaLastError(comm));
-  }
   void open() {
-    ncclxrtCudaConfig_t config = NCCLXRT_CUDA_CONFIG_INIT;
-    config.rank = config.device = me;
-    config.nranks = ranks;
-    config.allgather = allgather;
-    config.context = &me;
-    config.driver = driver.empty() ? nullptr : driver.c_str();
-    check(ncclxrtCudaInit(&config, &comm));
-    check(ncclxrtCudaStream(comm, &stream));
+    connect(me);
     if (!nccl.loaded)
       return;
-    NcclId id{};
-    if (me == 0)
-      nccl.check(nccl.GetUniqueId(&id));
-    NcclId ids[ranks];
-    allgather(&me, &id, sizeof id, ids);
-    nccl.check(nccl.CommInitRank(&ncclComm, ranks, ids[0], me));
     size_t most = 0;
     for (const Case &c : cases)
       for (const Collective &collective : c.collectives)
@@ -483,7 +404,7 @@ int main(int argc, char **argv) {
   int passed = 0;
   for (int me = 0; me < ranks; ++me)
     threads.emplace_back([me, &passed] {
-      Rank rank{me};
+      Rank rank{{me}};
       rank.open();
       if (me == 0)
         nvml.rest();

@@ -1,8 +1,7 @@
 //===- Topology.cpp - #ncclx.topology -------------------------------------===//
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/NCCLX/Branches.h"
-#include "ncclx/NCCLX/Chunks.h"
-#include "ncclx/NCCLX/Rounds.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Builders.h"

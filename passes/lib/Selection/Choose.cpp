@@ -3,7 +3,7 @@
 #include "ByTiers.h"
 
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/NCCLX/Chunks.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/Selection/Selection.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -3,7 +3,7 @@
 #include "ReadTarget.h"
 
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/NCCLX/Chunks.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/Sizes.h"
 
 #include "mlir/IR/Remarks.h"

@@ -5,7 +5,7 @@
 #include "ncclx/CTran/Access.h"
 #include "ncclx/CTran/Reader.h"
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/NCCLX/Chunks.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Selection/Selection.h"
 

@@ -271,6 +271,10 @@ Value sourceRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, 
 Value demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Members &members,
                    ValueRange ready);
 
+/// A broadcast's root copies what it has to its own output; gives the token, elsewhere `start`.
+Value keepAtRoot(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Value isRoot,
+                 Value start);
+
 /// Scratch of `slots` slots along one free dimension, each with room for `capacity` elements.
 Value slotWindow(ScheduleBuilder &s, const CollectiveSpec &c, StringRef name, int64_t slots,
                  int64_t capacity);

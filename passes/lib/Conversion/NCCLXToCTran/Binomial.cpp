@@ -92,13 +92,7 @@ InFlight Tree::broadcast() {
   });
   flight.others.push_back(told);
   // The root sends from its output like everybody else.
-  Value kept = s.branch(
-      isRoot,
-      [&] {
-        return s.copy(s.range(v.in), s.range(v.out), Value(), joined(start, c.outFree),
-                      s.controlLane(), "keep own");
-      },
-      [&] { return start; });
+  Value kept = keepAtRoot(s, c, v, isRoot, start);
   flight.inFree = {kept};
   Value done = s.doubling(n, kept, [&](Value d, Value round, Value before) {
     Value here = s.branch(

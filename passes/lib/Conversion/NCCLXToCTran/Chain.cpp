@@ -96,13 +96,7 @@ InFlight Chain::broadcast() {
         isLast, [&] { return here; },
         [&] { return s.branch(isRoot, [&] { return pass(in); }, [&] { return pass(out); }); });
   });
-  Value kept = s.branch(
-      isRoot,
-      [&] {
-        return s.copy(s.range(v.in), s.range(v.out), Value(), joined(start, c.outFree),
-                      s.controlLane(), "keep own");
-      },
-      [&] { return start; });
+  Value kept = keepAtRoot(s, c, v, isRoot, start);
   flight.inFree = {kept, passed};
   SmallVector<Value> ready{passed, kept};
   ready.push_back(demandRooted(s, c, v, members, {passed, kept}));

@@ -9,9 +9,8 @@
 #include "ncclx/Conversion/ProgramGrid.h"
 #include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/Branches.h"
-#include "ncclx/NCCLX/Chunks.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/NCCLX.h"
-#include "ncclx/NCCLX/Rounds.h"
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Topology/IO.h"
 

@@ -23,6 +23,17 @@ Value ctran::sourceRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Vie
   return s.source(s.range(v.in), c.name, members.point(members.own()), {}, c.inReady, c.axes);
 }
 
+Value ctran::keepAtRoot(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Value isRoot,
+                        Value start) {
+  return s.branch(
+      isRoot,
+      [&] {
+        return s.copy(s.range(v.in), s.range(v.out), Value(), joined(start, c.outFree),
+                      s.controlLane(), "keep own");
+      },
+      [&] { return start; });
+}
+
 Value ctran::demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v,
                           Members &members, ValueRange ready) {
   if (!c.groups.empty())

@@ -86,19 +86,9 @@ func.func @grids_that_cross(%a: memref<4xf32>) -> memref<4xf32> {
   %q = memref.alloc() : memref<4xf32>
   %r = memref.alloc() : memref<4xf32>
   ncclx.permute %a shift 1 over @g["x"] into(%q : memref<4xf32>) : memref<4xf32>
-  // expected-error @below {{asks for eager, but no axes span its groups}}
-  ncclx.permute %q shift 1 over @h["u"] algorithm eager into(%r : memref<4xf32>) : memref<4xf32>
+  // expected-error @below {{asks for hierarchical, but no axes span its groups}}
+  ncclx.permute %q shift 1 over @h["u"] algorithm hierarchical into(%r : memref<4xf32>) : memref<4xf32>
   return %r : memref<4xf32>
-}
-
-// -----
-
-ncclx.grid @g ["x" = 6]
-func.func @groups_of_no_axes(%a: memref<0x0xf32>) -> memref<0x0xf32> {
-  %r = memref.alloc() : memref<0x0xf32>
-  // expected-error @below {{asks for direct, but no axes span its groups, which are not of one size}}
-  ncclx.all_to_all %a split 0 concat 1 over @g groups [[0, 1, 3, 2], [4, 5]] into(%r : memref<0x0xf32>) : memref<0x0xf32>
-  return %r : memref<0x0xf32>
 }
 
 // -----
@@ -114,21 +104,11 @@ func.func @ring_pairs(%a: memref<4xf32>) -> memref<4xf32> {
 // -----
 
 ncclx.grid @g ["x" = 6]
-func.func @packets_without_axes(%a: memref<4xf32>) -> memref<12xf32> {
+func.func @tiers_without_axes(%a: memref<4xf32>) -> memref<12xf32> {
   %r = memref.alloc() : memref<12xf32>
-  // expected-error @below {{asks for eager, but no axes span its groups}}
-  ncclx.all_gather %a dim 0 over @g groups [[4, 0, 1], [5, 2, 3]] algorithm eager into(%r : memref<12xf32>) : memref<4xf32>
+  // expected-error @below {{asks for hierarchical, but no axes span its groups}}
+  ncclx.all_gather %a dim 0 over @g groups [[4, 0, 1], [5, 2, 3]] algorithm hierarchical into(%r : memref<12xf32>) : memref<4xf32>
   return %r : memref<12xf32>
-}
-
-// -----
-
-ncclx.grid @g ["x" = 5]
-func.func @rounds_of_two_sizes(%a: memref<4xf32>) -> memref<4xf32> {
-  %r = memref.alloc() : memref<4xf32>
-  // expected-error @below {{asks for bruck, but no axes span its groups, which are not of one size}}
-  ncclx.all_reduce %a sum accumulate f32 order any over @g groups [[4, 0, 1], [2, 3]] algorithm bruck into(%r : memref<4xf32>) : memref<4xf32>
-  return %r : memref<4xf32>
 }
 
 // -----
@@ -193,6 +173,16 @@ func.func @sized(%a: memref<8xf32>, %n: memref<4xi64>) -> memref<8xf32> {
   %r = memref.alloc() : memref<8xf32>
   // expected-error @below {{asks for eager, but all_to_all_v has no eager form}}
   ncclx.all_to_all_v %a dim 0 sizes %n : memref<4xi64> over @g["tp"] algorithm eager into(%r : memref<8xf32>) : memref<8xf32>
+  return %r : memref<8xf32>
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @sized_round(%a: memref<8xf32>, %n: memref<4xi64>) -> memref<8xf32> {
+  %r = memref.alloc() : memref<8xf32>
+  // expected-error @below {{asks for ring, but a ring passes on rows of others, and sizes known at run time only are known to their senders alone}}
+  ncclx.all_to_all_v %a dim 0 sizes %n : memref<4xi64> over @g["tp"] algorithm ring into(%r : memref<8xf32>) : memref<8xf32>
   return %r : memref<8xf32>
 }
 

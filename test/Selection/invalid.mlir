@@ -3,8 +3,8 @@
 
 ncclx.grid @g ["tp" = 4, "pp" = 2]
 func.func @no_axes(%a: tensor<8xf32>) -> tensor<32xf32> {
-  // expected-error @below {{asks for eager, but no axes span its groups}}
-  %r = ncclx.all_gather %a dim 0 over @g groups [[0, 1, 2, 4], [3, 5, 6, 7]] algorithm eager : tensor<8xf32> -> tensor<32xf32>
+  // expected-error @below {{asks for hierarchical, but no axes span its groups}}
+  %r = ncclx.all_gather %a dim 0 over @g groups [[0, 1, 2, 4], [3, 5, 6, 7]] algorithm hierarchical : tensor<8xf32> -> tensor<32xf32>
   return %r : tensor<32xf32>
 }
 

@@ -128,13 +128,11 @@ Algorithm mlir::ncclx::algorithmInKernel(CollectiveOpInterface op) {
 
 /// Of groups that no axes span.
 static std::optional<std::string> whyNotListed(CollectiveOpInterface op, Algorithm algorithm) {
-  bool byPlace = algorithm == Algorithm::Ring || algorithm == Algorithm::Bruck ||
-                 algorithm == Algorithm::Binomial;
-  if (algorithm != Algorithm::Direct && !byPlace)
+  bool byPlace = algorithm == Algorithm::Direct || algorithm == Algorithm::Ring ||
+                 algorithm == Algorithm::Bruck || algorithm == Algorithm::Binomial ||
+                 algorithm == Algorithm::Eager;
+  if (!byPlace)
     return "no axes span its groups";
-  Dataflow flow = op.getDataflow();
-  if ((byPlace || (flow.inCut && flow.outCut)) && !haveOneSize(op))
-    return "no axes span its groups, which are not of one size";
   if (isAwaitedByChunk(op))
     return "no axes span its groups, and its result is awaited by chunk";
   return std::nullopt;
@@ -208,8 +206,9 @@ static std::optional<std::string> whyNotForm(CollectiveOpInterface op, Algorithm
   case Algorithm::Ring:
     if (auto permute = dyn_cast<PermuteOp>(*op); permute && !permute.getShift())
       return "a ring carries a shift and not listed pairs";
-    if (flow.isCounted() || (rooted && (flow.inCut || flow.outCut)))
-      return llvm::formatv("there is no ring for {0}", op->getName().stripDialect()).str();
+    if (flow.sized)
+      return "a ring passes on rows of others, and sizes known at run time only are known to their "
+             "senders alone";
     return std::nullopt;
   case Algorithm::Bruck:
     if (flow.route != Route::All || flow.isCounted())

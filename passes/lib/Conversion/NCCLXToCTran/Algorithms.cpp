@@ -211,6 +211,8 @@ Value ctran::memberWindow(ScheduleBuilder &s, const CollectiveSpec &c, int64_t c
     granule *= s.size(axis);
   }
   std::reverse(dims.begin(), dims.end());
+  if (!c.groups.empty())
+    dims.push_back(s.freeDim(c.groupSize(s), capacity));
   return s.reindex(window, std::nullopt, dims);
 }
 
@@ -278,6 +280,11 @@ SmallVector<Value> Members::point(Value member) {
 }
 
 Value Members::rank(Value member) {
+  if (!groups.empty()) {
+    Places p(s, groups);
+    int64_t number = *constantOf(member);
+    return p.number([&](int64_t rank) { return p.groups[p.group[rank]][number]; });
+  }
   SmallVector<Value> coordinates = point(member);
   Value rank = s.constant(0);
   for (unsigned axis = 0, e = s.program.getGrid().size(); axis != e; ++axis) {

@@ -75,6 +75,8 @@ struct CollectiveSpec {
   int64_t scratchLeft = -1;
 
   int64_t groupSize(ScheduleBuilder &s) const;
+  /// Are all listed groups of one size?
+  bool haveOneSize() const;
   /// The rank number of a member of a group of all ranks.
   int64_t rankOf(ScheduleBuilder &s, int64_t member) const;
   /// Of one of several steps that combine partial results: neither scales nor divides.
@@ -110,6 +112,10 @@ InFlight emitEager(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight emitRing(ScheduleBuilder &s, const CollectiveSpec &c);
 /// The ring of a broadcast or a reduce.
 InFlight emitChain(ScheduleBuilder &s, const CollectiveSpec &c);
+/// The ring of a gather or a scatter.
+InFlight emitShardChain(ScheduleBuilder &s, const CollectiveSpec &c);
+/// The ring of an all_to_all_v by counts.
+InFlight ringCounts(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringAllToAll(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight ringPermute(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight permutePairs(ScheduleBuilder &s, const CollectiveSpec &c);
@@ -119,6 +125,13 @@ InFlight directRooted(ScheduleBuilder &s, const CollectiveSpec &c);
 InFlight directCounts(ScheduleBuilder &s, const CollectiveSpec &c);
 /// Direct, of groups that no axes span.
 InFlight emitListed(ScheduleBuilder &s, const CollectiveSpec &c);
+/// Listed groups of several sizes: `emit` for those of each size.
+InFlight emitBySize(ScheduleBuilder &s, const CollectiveSpec &c,
+                    llvm::function_ref<InFlight(ScheduleBuilder &, const CollectiveSpec &)> emit);
+/// How far an eager sender may run ahead: in 64 KiB, but no less than two runs and no more than 64.
+int64_t eagerDepth(MemRefType type);
+/// Eager, of groups of one size that no axes span.
+InFlight eagerListed(ScheduleBuilder &s, const CollectiveSpec &c);
 Value emitListedBarrier(ScheduleBuilder &s, StringRef name, ArrayRef<SmallVector<int64_t>> groups,
                         ValueRange before);
 /// Bruck: ceil(log2 n) rounds, each over twice the distance of the one before.
@@ -177,7 +190,8 @@ public:
   Value partner(ArrayRef<std::pair<int64_t, int64_t>> pairs);
   /// Coordinates of a member on the group's axes, as numbers; of listed groups its number.
   SmallVector<Value> point(Value member);
-  /// The rank number of a member of the own group along axes, and a view of `memory` at a rank.
+  /// The rank number of a member of the own group (of listed ones, a constant), and a view of
+  /// `memory` at a rank.
   /// What an op has at one peer takes one number, which shows that the peer is one.
   Value rank(Value member);
   /// The rank number of the member `by` further on, from -n to n; of listed groups a constant.

@@ -278,6 +278,8 @@ InFlight Tree::scatter() {
 InFlight ctran::emitBinomial(ScheduleBuilder &s, const CollectiveSpec &c) {
   if (c.groupSize(s) == 1)
     return emitDirect(s, c);
+  if (!c.haveOneSize())
+    return emitBySize(s, c, emitBinomial);
   Tree tree(s, c);
   if (c.flow.combines)
     return tree.reduce();

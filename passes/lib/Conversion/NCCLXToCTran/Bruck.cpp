@@ -207,6 +207,8 @@ InFlight Bruck::allToAll() {
 InFlight ctran::emitBruck(ScheduleBuilder &s, const CollectiveSpec &c) {
   if (c.groupSize(s) == 1)
     return emitDirect(s, c);
+  if (!c.haveOneSize())
+    return emitBySize(s, c, emitBruck);
   if (std::optional<Streaming> how = streamingOf(s, c))
     return emitStreamed(s, c, *how);
   Bruck bruck(s, c);

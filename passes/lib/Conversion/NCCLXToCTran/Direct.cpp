@@ -314,6 +314,9 @@ InFlight ctran::emitDirect(ScheduleBuilder &s, const CollectiveSpec &c) {
   using Route = ncclx::Dataflow::Route;
   if (c.flow.counts)
     return directCounts(s, c);
+  // Of an exchange of several sizes the blocks are cut differently, too.
+  if (!c.haveOneSize() && c.flow.inCut && c.flow.outCut)
+    return emitBySize(s, c, emitListed);
   if (!c.groups.empty())
     return emitListed(s, c);
   if (c.flow.route == Route::FromRoot || c.flow.route == Route::ToRoot)

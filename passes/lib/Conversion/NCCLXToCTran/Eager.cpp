@@ -17,8 +17,7 @@ using namespace mlir;
 using namespace mlir::ctran;
 using Route = ncclx::Dataflow::Route;
 
-/// How far a sender may run ahead: in 64 KiB, but no less than two runs and no more than 64.
-static int64_t depthFor(MemRefType type) {
+int64_t ctran::eagerDepth(MemRefType type) {
   int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
   return std::clamp<int64_t>((int64_t(1) << 16) / std::max<int64_t>(bytes, 1), 2, 64);
 }
@@ -27,7 +26,7 @@ static InFlight eagerFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Views v = makeViews(s, c);
   Members members(s, c.axes);
   Value isRoot = s.equal(members.own(), s.constant(c.root));
-  int64_t depth = depthFor(c.outType);
+  int64_t depth = eagerDepth(c.outType);
   Value part = s.scratch(c.name + ".part",
                          MemRefType::get({capacityOf(s, c)}, c.inType.getElementType()), depth);
   Value data = s.slots(c.name + ".data", {}, 1, depth);
@@ -68,7 +67,7 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Views v = makeViews(s, c);
   Members members(s, c.axes);
   Value isRoot = s.equal(members.own(), s.constant(c.root));
-  int64_t depth = depthFor(c.inType);
+  int64_t depth = eagerDepth(c.inType);
   Value parts = memberWindow(s, c, capacityOf(s, c), depth);
   Value data = s.slots(c.name + ".data", boundDims(s, c.axes), 1, depth);
   Value taken = s.slots(c.name + ".taken", {}, 1, depth);
@@ -117,6 +116,10 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
 }
 
 InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
+  if (!c.haveOneSize())
+    return emitBySize(s, c, emitEager);
+  if (!c.groups.empty())
+    return c.groupSize(s) > 1 ? eagerListed(s, c) : emitListed(s, c);
   if (c.flow.route == Route::FromRoot)
     return eagerFromRoot(s, c);
   if (c.flow.route == Route::ToRoot)

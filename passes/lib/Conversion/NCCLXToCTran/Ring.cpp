@@ -99,10 +99,14 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
   CollectiveSpec c = given;
   if (c.groupSize(s) == 1)
     return emitDirect(s, c); // nobody to send to: one copy, or a reduction of one operand
+  if (!c.haveOneSize())
+    return emitBySize(s, c, emitRing);
   if (c.flow.route == ncclx::Dataflow::Route::Listed)
     return ringPermute(s, c);
   if (c.flow.route != ncclx::Dataflow::Route::All)
-    return emitChain(s, c);
+    return c.flow.inCut || c.flow.outCut ? emitShardChain(s, c) : emitChain(s, c);
+  if (c.flow.counts)
+    return ringCounts(s, c);
   if (c.flow.inCut && c.flow.outCut)
     return ringAllToAll(s, c);
   Cycle ring(s, c);

@@ -123,7 +123,19 @@ DimAttr ScheduleBuilder::freeDim(int64_t size, int64_t granule) {
   return DimAttr::get(builder.getContext(), "", size, Cut::Balanced, granule);
 }
 
+// What is memory of the program stands in no branch of it.
+static void toProgram(OpBuilder &builder, ProgramOp program) {
+  Operation *op = builder.getInsertionBlock()->getParentOp();
+  if (op == program)
+    return;
+  while (op->getParentOp() != program)
+    op = op->getParentOp();
+  builder.setInsertionPoint(op);
+}
+
 Value ScheduleBuilder::scratch(StringRef name, MemRefType type, int64_t generations) {
+  OpBuilder::InsertionGuard guard(builder);
+  toProgram(builder, program);
   return WindowOp::create(builder, loc, WindowType::get(builder.getContext()), name,
                           WindowRole::Scratch, IntegerAttr(), generations,
                           carrier.loadStore ? PeerAccess::LoadStore : PeerAccess::Put, type);
@@ -135,6 +147,8 @@ static ArrayAttr dimArray(OpBuilder &builder, ArrayRef<DimAttr> dims) {
 
 Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t perRun,
                              int64_t generations) {
+  OpBuilder::InsertionGuard guard(builder);
+  toProgram(builder, program);
   return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
                          dimArray(builder, dims), perRun, 1, generations, 0, SlotScope::System,
                          Realisation::Counter);
@@ -143,6 +157,8 @@ Value ScheduleBuilder::slots(StringRef name, ArrayRef<DimAttr> dims, int64_t per
 Value ScheduleBuilder::arrivals(StringRef name, ArrayRef<DimAttr> dims) {
   if (!carrier.oneKernel)
     return slots(name, dims, 1);
+  OpBuilder::InsertionGuard guard(builder);
+  toProgram(builder, program);
   return SlotsOp::create(builder, loc, SlotsType::get(builder.getContext()), name,
                          dimArray(builder, dims), 1, 1, 2, 0, SlotScope::System,
                          Realisation::Inband);

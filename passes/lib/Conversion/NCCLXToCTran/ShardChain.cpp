@@ -1,11 +1,11 @@
 //===- ShardChain.cpp - Shards to and from a root, from hand to hand -----------------===//
 //
-// The ring of a gather and of a scatter. Members stand by their distance `t` from the root. In a
-// gather member t sends its own shard to the one behind it, and then those of the members before it
-// as they come, nearest first, so that the last member's link, and it alone, carries all of them. A
-// scatter is that backwards: the root sends the furthest shard first, and each member keeps the
-// last that comes. On the way shards lie in two scratch slots, which a credit frees once what they
-// held has been sent on. Ranks differ, so the proof is of all ranks.
+// The ring of a gather and of a scatter. A scatter's root sends the furthest shard first, from hand
+// to hand, and each member keeps the last that comes. A gather is that backwards, over the same
+// links: each sends its own shard, and then those of the members behind it as they come, nearest
+// first. So the link at the root, and it alone, carries all of them. On the way shards lie in two
+// scratch slots, which a credit frees once what they held has been sent on. Ranks differ, so the
+// proof is of all ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
@@ -20,8 +20,9 @@ public:
   ShardChain(ScheduleBuilder &s, const CollectiveSpec &given)
       : s(s), c(given), ends(s, c), members(s, c), n(members.size()),
         places(std::min<int64_t>(2, c.flow.outCut ? n - 2 : n - 1)), v(ends.views()),
-        t(members.minus(members.own(), s.constant(c.root))), isRoot(s.equal(t, s.constant(0))),
-        previous(members.ahead(s.constant(-1))), next(members.ahead(s.constant(1))) {
+        t(c.flow.outCut ? members.minus(s.constant(c.root), members.own())
+                        : members.minus(members.own(), s.constant(c.root))),
+        isRoot(s.equal(t, s.constant(0))), previous(ahead(-1)), next(ahead(1)) {
     // Each transfer has a slot of its own: how many a member has to do with depends on where it
     // stands.
     data = s.slots(c.name + ".data", s.freeDim(n - 1), 1);
@@ -41,12 +42,16 @@ private:
   Members members;
   int64_t n, places;
   Views v;
-  Value t, isRoot, previous, next;
+  Value t; ///< members from the root to this one, the way that shards take
+  Value isRoot, previous, next;
   Value data, credit, parts;
 
-  /// The place in views of the member at distance `distance` from the root.
-  SmallVector<Value> at(Value distance) {
-    return members.point(members.plus(s.constant(c.root), distance));
+  /// The rank of the member that is `by` further that way.
+  Value ahead(int64_t by) { return members.ahead(s.constant(c.flow.outCut ? -by : by)); }
+  /// The place in views of the member at distance `t` from the root.
+  SmallVector<Value> at(Value t) {
+    Value root = s.constant(c.root);
+    return members.point(c.flow.outCut ? members.minus(root, t) : members.plus(root, t));
   }
   Value part(Value view, Value k) { return s.range(view, s.rem(k, places)); }
   Value arrival(Value k) { return s.slot(members.atRank(data, next), k); }

@@ -30,7 +30,7 @@ enum class Kind {
 bool carries(const std::string &algorithm, Kind kind) {
   bool rooted = kind >= Kind::Broadcast;
   if (algorithm == "ring")
-    return kind != Kind::PermutePairs && kind != Kind::AllToAllV && kind < Kind::Gather;
+    return kind != Kind::PermutePairs;
   if (algorithm == "bruck")
     return kind <= Kind::AllToAll;
   if (algorithm == "eager")
@@ -248,7 +248,7 @@ TEST(SlowEquivalence, Chain) {
 // that are cut unevenly, fewer rows than chunks, in place, along several axes and in listed groups.
 void expectStreamed(int64_t n, int64_t chunks, int64_t depth, const Options &options = {},
                     const std::vector<std::string> &transports = {"shm", "tcp"}) {
-  for (Kind kind : {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce}) {
+  for (Kind kind : {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce, Kind::AllToAll}) {
     GraphText g({{"x", n}});
     g.algorithm = "bruck";
     g.rounds = "chunks = " + std::to_string(chunks) + ", depth = " + std::to_string(depth);
@@ -500,12 +500,12 @@ void expectListed(const Axes &axes, const std::string &algorithm, const std::str
 }
 TEST(Equivalence, ListedGroupsByPlace) {
   const Axes axes = listed({{4, 0, 1}, {5, 2, 3}});
-  for (const char *algorithm : {"ring", "bruck", "binomial"})
+  for (const char *algorithm : {"ring", "bruck", "binomial", "eager"})
     expectListed(axes, algorithm);
 }
 TEST(SlowEquivalence, ListedGroupsByPlace) {
   for (const Axes &axes : {listed({{3, 0, 4, 1, 2}}), listed({{0, 3}, {2, 1}, {5, 4}})})
-    for (const char *algorithm : {"ring", "bruck", "binomial"})
+    for (const char *algorithm : {"ring", "bruck", "binomial", "eager"})
       expectListed(axes, algorithm);
   expectListed(listed({{4, 0, 1, 7}, {5, 2, 6, 3}}), "bruck", "chunks = 3, depth = 2");
 }

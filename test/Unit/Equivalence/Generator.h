@@ -126,7 +126,7 @@ private:
 
   void compute(const Tensor &a);
   /// One that carries this kind over these axes, or nothing: chosen.
-  std::string algorithm(int64_t kind, const Axes &axes);
+  std::string algorithm(int64_t kind);
   /// Whether groups of all sizes cut `extent` into pieces of one size.
   bool cuts(const Axes &axes, int64_t extent) const;
   void communicate(const Tensor &a);

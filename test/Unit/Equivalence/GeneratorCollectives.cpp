@@ -126,15 +126,16 @@ bool scatters(int64_t kind) { return kind == ReduceScatter || kind == Scatter; }
 bool isRooted(int64_t kind) { return kind >= Broadcast && kind <= Scatter; }
 } // namespace
 
-std::string Generator::algorithm(int64_t kind, const Axes &axes) {
+std::string Generator::algorithm(int64_t kind) {
   std::vector<std::string> able = {"", "direct"};
-  bool oneSize = smallest(axes) == g.groupSize(axes);
-  if (isRooted(kind) && oneSize)
+  if (isRooted(kind))
     able.push_back("binomial");
-  if (kind < AllToAllV && !isRooted(kind) && oneSize)
+  if (kind != AllToAllSized)
     able.push_back("ring");
-  if (kind <= AllToAll && oneSize)
+  if (kind <= AllToAll)
     able.push_back("bruck");
+  if (kind <= AllToAll || isRooted(kind))
+    able.push_back("eager");
   return any(able);
 }
 
@@ -154,7 +155,7 @@ void Generator::communicate(const Tensor &a) {
       ((kind == AllToAll || kind == AllToAllSized) && (!oneSize || a.shape[dim] % n)) ||
       (kind == AllToAll && isLarge) || (kind == AllToAllV && !oneSize))
     kind = AllReduce;
-  g.algorithm = algorithm(kind, axes);
+  g.algorithm = algorithm(kind);
   std::string order = g.algorithm == "ring"                                 ? "ring"
                       : g.algorithm == "bruck" || g.algorithm == "binomial" ? "tree"
                                                                             : "";
@@ -226,8 +227,8 @@ void Generator::communicate(const Tensor &a) {
                   axes);
   }
   (t.isFuture ? futures : values).push_back(t);
-  if (t.isFuture && axes.groups.empty() && mixed < 2 && g.algorithm != "ring" &&
-      g.algorithm != "bruck") {
+  if (t.isFuture && axes.groups.empty() && mixed < 2 &&
+      (g.algorithm.empty() || g.algorithm == "direct")) {
     if (kind == AllGather && oneSize && out[dim] % n == 0)
       takeChunks(t, dim);
     else if (kind == AllToAll)

@@ -107,6 +107,8 @@ std::map<std::vector<int64_t>, int64_t> traffic(int64_t n, const std::string &ki
   constexpr int64_t rows = 5; // of a block
   if (kind == "all_gather")
     g.result(g.allGather(g.argument({rows}, "f32"), 0, rows * n, {"x"}));
+  else if (kind == "all_to_all")
+    g.result(g.allToAll(g.argument({4, rows * n}, "f32"), 1, 1, {"x"}));
   else if (kind == "reduce_scatter")
     g.result(
         g.reduceScatter(g.argument({rows * n}, "f32"), 0, "sum accumulate f32 order any", {"x"}));
@@ -126,7 +128,7 @@ std::map<std::vector<int64_t>, int64_t> traffic(int64_t n, const std::string &ki
 // members, each once for each chunk.
 TEST(Plan, StreamedRoundsMoveTheSameBlocks) {
   for (int64_t n : {1, 2, 3, 5, 8, 13, 32})
-    for (const char *kind : {"all_gather", "reduce_scatter", "all_reduce"}) {
+    for (const char *kind : {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"}) {
       std::map<std::vector<int64_t>, int64_t> whole = traffic(n, kind, "chunks = 1");
       for (int64_t chunks : {2, 5, 9})
         for (int64_t depth : {0, 1, 2, 64}) {

@@ -43,8 +43,13 @@ struct CollectiveSpec {
   std::string name;           ///< "c0": prefix of windows, slots and of the value's name
   SmallVector<unsigned> axes; ///< the group: ranks that agree on all other axes, row-major
   SmallVector<SmallVector<int64_t>> groups; ///< or all groups, by rank, where no axes span them
-  Value in, out;                            ///< whole windows; the same value when in place
-  Value sizes; ///< where the flow is sized: the window of as many numbers as there are members
+  /// Of groups that are some of a collective's: its name, which is the value's, and the number of
+  /// the first of them.
+  std::string whole;
+  int64_t firstGroup = 0;
+  StringRef valueName() const { return whole.empty() ? name : whole; }
+  Value in, out; ///< whole windows; the same value when in place
+  Value sizes;   ///< where the flow is sized: the window of as many numbers as there are members
   MemRefType inType, outType;
   int64_t root = 0;  ///< the root's number in the group
   int64_t shift = 0; ///< permute: data moves from member x to x + shift

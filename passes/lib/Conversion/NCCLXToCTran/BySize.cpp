@@ -63,10 +63,14 @@ ctran::emitBySize(ScheduleBuilder &s, const CollectiveSpec &c,
   Value size = places.number([&](int64_t rank) { return places.size(rank); });
   InFlight flight;
   SmallVector<Value> ready;
+  int64_t number = 0; // of groups so far
   for (auto &[n, groups] : bySize) {
     CollectiveSpec own = c;
     own.groups = groups;
     own.name = c.name + ".of" + std::to_string(n);
+    own.whole = c.name;
+    own.firstGroup = number;
+    number += int64_t(groups.size());
     if (own.combination.divide)
       own.combination.divide = n;
     // The tokens of a flight, one list behind the other. It ends where it starts: what is in a

@@ -90,10 +90,11 @@ SmallVector<Value> ListedEnds::fillPadding(ValueRange outFree, bool ofShort) {
 
 Value ListedEnds::say(Value in, ValueRange after) {
   if (c.flow.combines)
-    return s.source(s.range(in), c.name, p.number([&](int64_t rank) { return p.group[rank]; }),
-                    p.axes, after);
-  return s.source(s.range(in), c.name, p.number([](int64_t rank) { return rank; }), {}, after,
-                  p.axes);
+    return s.source(s.range(in), c.valueName(),
+                    p.number([&](int64_t rank) { return c.firstGroup + p.group[rank]; }), p.axes,
+                    after);
+  return s.source(s.range(in), c.valueName(), p.number([](int64_t rank) { return rank; }), {},
+                  after, p.axes);
 }
 
 /// What has come over this distance.
@@ -103,7 +104,7 @@ Value ListedEnds::demandFrom(int64_t by, Value out, ValueRange after) {
       from,
       [&] {
         auto demand = [&](Value box, ValueRange label) {
-          return s.sink(box, c.name, label, {}, after, p.axes);
+          return s.sink(box, c.valueName(), label, {}, after, p.axes);
         };
         if (c.flow.inCut && hasShards())
           return withShard(ownPlace(), out,
@@ -133,13 +134,14 @@ Value ListedEnds::demandSum(Value out, ValueRange after) {
   for (auto [g, members] : llvm::enumerate(c.groups)) {
     SmallVector<Value> before = joined(result, after);
     auto demand = [&, g = g, &members = members]() -> Value {
-      SmallVector<Value> label{s.constant(g)};
+      SmallVector<Value> label{s.constant(c.firstGroup + int64_t(g))};
       if (c.flow.inCut)
         label.push_back(ownPlace());
       if (s.demanded && s.demanded->divide)
         s.demanded->divide = members.size();
       return withOwnShard(
-          out, [&](Value box) { return s.sink(box, c.name, label, p.axes, before, {}, members); },
+          out,
+          [&](Value box) { return s.sink(box, c.valueName(), label, p.axes, before, {}, members); },
           [&] { return before.front(); });
     };
     result = s.branch(s.equal(group, s.constant(g)), demand, [&] { return before.front(); });

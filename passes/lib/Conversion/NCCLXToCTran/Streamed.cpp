@@ -6,10 +6,15 @@
 // one lane the rounds still follow each other chunk by chunk; with a depth of 0 a round waits for
 // the whole of the one before. What is sent to whom does not depend on it.
 //
-// Sums, and copies to where blocks belong, have lanes of their own, so that they keep no put.
+// Sums, and copies to where blocks belong, have lanes of their own, so that they keep no put. In an
+// all_to_all a block comes to the place that the one before it has left: who has taken a chunk from
+// where it arrived says so, for the next round.
 //
 //===------------------------------------------------------------------------------------------===//
 #include "Streamed.h"
+
+#include "PairBlocks.h"
+#include "ncclx/CTran/Access.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -26,6 +31,7 @@ class Streamed {
 public:
   Streamed(ScheduleBuilder &s, const CollectiveSpec &c, const Streaming &how);
   InFlight emit();
+  InFlight exchange();
 
 private:
   ScheduleBuilder &s;
@@ -36,6 +42,7 @@ private:
   /// Views by member and chunk; of what holds one shard, by chunk alone.
   Views v;
   bool shardByChunk = true;
+  Value staged; ///< of a reduction where they are not: cut as its input is
   InFlight flight;
 
   Value zero() { return s.constant(0); }
@@ -43,14 +50,21 @@ private:
   int64_t sumLane() const { return lanes(); }
   int64_t homeLane() const { return lanes() + 1; }
   Value moved(Value d) { return s.min(d, s.sub(s.constant(n), d)); }
+  /// Views of an all_to_all by member and chunk.
+  void cutBlocks();
   /// The chunk of the block at a place.
   Value chunkAt(Value view, SmallVector<Value> place, Value chunk) {
     place.push_back(chunk);
     return s.range(view, place);
   }
   Value ownChunk(Value chunk) {
-    return c.flow.inCut ? s.range(v.out, chunk) : chunkAt(v.out, cycle.own(), chunk);
+    if (c.flow.inCut && shardByChunk)
+      return s.range(v.out, chunk);
+    return chunkAt(c.flow.inCut ? staged : v.out, cycle.own(), chunk);
   }
+  /// Of a reduction whose shards are not all full: the own one, from where its chunks have been
+  /// put together; gives the tokens that the output is ready after.
+  Tokens shardHome(Value done);
   Value blocks(StringRef name);
   Value slots(StringRef name, int64_t rounds) {
     return s.slots((c.name + name).str(), {s.freeDim(chunks), s.freeDim(rounds)}, 1);
@@ -78,6 +92,10 @@ private:
 Streamed::Streamed(ScheduleBuilder &s, const CollectiveSpec &c, const Streaming &how)
     : s(s), c(c), cycle(s, c), n(cycle.size()), count(llvm::Log2_64_Ceil(n)), chunks(how.chunks),
       depth(std::clamp<int64_t>(how.depth, 0, count)) {
+  if (c.flow.inCut && c.flow.outCut) {
+    cutBlocks();
+    return;
+  }
   v = cycle.views();
   std::optional<int64_t> dim = c.flow.inCut ? c.flow.inCut : c.flow.outCut;
   MemRefType whole = c.flow.inCut ? c.inType : c.outType;
@@ -108,6 +126,29 @@ Streamed::Streamed(ScheduleBuilder &s, const CollectiveSpec &c, const Streaming 
   if (shardByChunk)
     shard = s.reindex(c.flow.inCut ? c.out : c.in, *dim, cut);
   capacity = rows ? some * (whole.getNumElements() / rows) : 0;
+  if (c.flow.inCut && !shardByChunk)
+    staged = s.reindex(s.scratch(c.name + ".staged", c.inType), *dim, dims);
+}
+
+void Streamed::cutBlocks() {
+  bool flat = PairBlocks::cuttingOf(c) == PairBlocks::Cutting::Flat;
+  int64_t granule = flat ? flatGranule(c.inType) : 1;
+  auto view = [&](Value window, MemRefType type, int64_t dim) {
+    int64_t extent = flat ? type.getNumElements() : type.getDimSize(dim);
+    SmallVector<DimAttr> dims;
+    if (c.groups.empty())
+      dims = chunkDims(s, c.axes, extent);
+    else
+      dims = {DimAttr::get(s.builder.getContext(), "", n, Cut::Chunked,
+                           std::max<int64_t>(1, extent / n))};
+    dims.push_back(s.freeDim(chunks, granule));
+    return s.reindex(window, flat ? std::nullopt : std::optional(dim), dims);
+  };
+  v.in = view(c.in, c.inType, *c.flow.inCut);
+  v.out = view(c.out, c.outType, *c.flow.outCut);
+  int64_t rows = flat ? c.inType.getNumElements() : c.inType.getDimSize(*c.flow.inCut);
+  int64_t some = int64_t(llvm::divideCeil(llvm::divideCeil(rows / n, granule), chunks)) * granule;
+  capacity = rows ? some * (c.inType.getNumElements() / rows) : 0;
 }
 
 Value Streamed::blocks(StringRef name) {
@@ -256,6 +297,20 @@ Value Streamed::gather(Value start,
   return home;
 }
 
+Tokens Streamed::shardHome(Value done) {
+  SmallVector<Value> free = cycle.fillPadding(c.outFree);
+  Value home = s.onLane(homeLane(), [&] {
+    return cycle.withOwnShard(
+        v.out,
+        [&](Value own) {
+          return s.copy(s.range(staged, cycle.own()), own, Value(), joined(done, free),
+                        s.controlLane(), "home");
+        },
+        [&] { return done; });
+  });
+  return joined(home, ArrayRef(free).drop_front(c.outFree.size()));
+}
+
 InFlight Streamed::emit() {
   Tokens ready;
   if (!c.flow.combines) {
@@ -288,9 +343,10 @@ InFlight Streamed::emit() {
     };
     if (c.flow.inCut) {
       Value done = s.onLane(homeLane(), [&] { return eachChunk(start, home); });
-      ready = {done};
-      ready.push_back(c.groups.empty() ? s.sink(s.range(v.out), c.name, cycle.own(), c.axes, ready)
-                                       : cycle.demand(v.out, ready));
+      ready = shardByChunk ? Tokens{done} : shardHome(done);
+      ready.push_back(c.groups.empty() && shardByChunk
+                          ? s.sink(s.range(v.out), c.name, cycle.own(), c.axes, ready)
+                          : cycle.demand(v.out, ready));
     } else {
       ready = {gather(start, [&](Value chunk, Value to, Value before) {
         return s.copy(ownChunk(chunk), to, Value(), home(chunk, before), s.controlLane(), "own");
@@ -302,60 +358,96 @@ InFlight Streamed::emit() {
   return std::move(flight);
 }
 
-//===--- how many chunks ----------------------------------------------------------------------===//
-
-/// What a block can be cut into at most.
-static int64_t mostChunks(ScheduleBuilder &s, const CollectiveSpec &c) {
-  int64_t n = c.groupSize(s);
-  std::optional<int64_t> dim = c.flow.inCut ? c.flow.inCut : c.flow.outCut;
-  if (!dim)
-    return llvm::divideCeil(capacityOf(s, c), flatGranule(c.inType));
-  int64_t rows = (c.flow.inCut ? c.inType : c.outType).getDimSize(*dim);
-  if (c.flow.inCut && rows % n)
-    return 1; // a shard that is not full is cut otherwise than its place in the whole
-  return llvm::divideCeil(rows, n);
-}
-
-/// The first chunk goes through all that is done, the others take as long as what is busiest of
-/// them: puts, or sums and copies.
-static int64_t chunksByTime(ScheduleBuilder &s, const CollectiveSpec &c, int64_t most) {
-  if (!c.link)
-    return 1;
-  int64_t n = c.groupSize(s), rounds = llvm::Log2_64_Ceil(n);
-  int64_t phases = int64_t(c.flow.combines) + int64_t(!c.flow.inCut);
-  double block =
-      double(capacityOf(s, c)) * double(llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8));
-  double all = block * double(n - 1), copied = all * c.link->copySecondsPerByte;
-  double sums = c.flow.combines ? 3 * all * s.carrier.sumSecondsPerByte : 0;
-  int64_t best = 1;
-  double least = 0;
-  for (int64_t chunks = 1; chunks <= std::min<int64_t>(most, 64); chunks *= 2) {
-    double puts =
-        double(phases) * (all / c.link->bytesPerSecond + double(rounds * chunks) * stepSeconds);
-    double local = sums + double(phases) * (copied + double((n - 1) * chunks) * stepSeconds);
-    double seconds = std::max(puts, local) * double(chunks - 1) / double(chunks) +
-                     (puts + local) / double(chunks);
-    if (chunks == 1 || seconds < least) {
-      best = chunks;
-      least = seconds;
-    }
-  }
-  return best;
-}
-
-std::optional<Streaming> ctran::streamingOf(ScheduleBuilder &s, const CollectiveSpec &c) {
-  if (s.carrier.oneKernel || (c.flow.inCut && c.flow.outCut))
-    return std::nullopt;
-  int64_t most = mostChunks(s, c);
-  Streaming how{1, std::max<int64_t>(1, s.carrier.lanes)};
-  if (c.streaming)
-    how = *c.streaming;
-  else
-    how.chunks = chunksByTime(s, c, most);
-  how.chunks = std::min(how.chunks, most);
-  return how.chunks > 1 ? std::optional(how) : std::nullopt;
+InFlight Streamed::exchange() {
+  Value parts = blocks(".parts"), arrived = blocks(".arrived");
+  DimAttr runsOfRound = s.freeDim(std::max<int64_t>(1, n / 2));
+  Value ready = slots(".ready", count), there = slots(".there", count + 1);
+  Value data = s.slots(c.name + ".data", {s.freeDim(chunks), s.freeDim(count), runsOfRound}, 1);
+  Value start = cycle.say(v.in, c.inReady), entry = s.program.getEntry();
+  // Who writes here in a round stands its distance behind.
+  auto grant = [&](Value d, Value chunk, Value round, ValueRange after) {
+    Cycle::Member from = cycle.member(s.sub(zero(), d));
+    return s.ready(s.slot(cycle.at(ready, from), {chunk, round}), after, "ready");
+  };
+  flight.others.push_back(eachChunk(
+      entry, [&](Value chunk, Value) { return grant(s.constant(1), chunk, zero(), entry); }));
+  Value have = s.onLane(homeLane(), [&] {
+    return eachChunk(start, [&](Value chunk, Value) {
+      Value own = s.loop(0, n, start, [&](Value j, Value before) {
+        return s.copy(chunkAt(v.in, cycle.place(j), chunk), s.range(parts, {chunk, j}), Value(),
+                      joined(start, before), s.controlLane(), "own");
+      });
+      return s.signal(s.slot(there, {chunk, zero()}), own, s.controlLane(), "own");
+    });
+  });
+  flight.inFree = {have};
+  Tokens tokens(lanes(), start);
+  tokens.push_back(have);
+  eachRound(/*doubling=*/true, tokens, [&](int64_t lane, Value d, Value round, Tokens &tokens) {
+    Cycle::Member to = cycle.member(d);
+    // Blocks with an odd multiple of d to go come in runs of d.
+    Value runs = arith::DivSIOp::create(s.builder, s.loc, s.sub(s.add(d, n), 1), s.add(d, d));
+    auto run = [&](Value view, Value chunk, Value number) {
+      Value first = arith::MulIOp::create(s.builder, s.loc, s.add(s.mul(number, 2), 1), d);
+      return s.interval(view, chunk, first, s.min(d, s.sub(s.constant(n), first)));
+    };
+    auto await = [&](Value chunk, ValueRange after) {
+      return s.awaitReady(s.slot(there, {chunk, round}), s.constant(1), after, "await chunk");
+    };
+    if (depth == 0)
+      tokens[lane] =
+          eachChunk(tokens[lane], [&](Value chunk, Value before) { return await(chunk, before); });
+    auto loop = scf::ForOp::create(s.builder, s.loc, zero(), s.constant(chunks), s.constant(1),
+                                   ValueRange{tokens[lane], tokens.back()});
+    OpBuilder::InsertionGuard guard(s.builder);
+    s.builder.setInsertionPointToStart(loop.getBody());
+    Value chunk = loop.getInductionVar(), last = loop.getRegionIterArg(0);
+    Value sent = s.onLane(lane, [&] {
+      Value here = await(chunk, last);
+      Value granted = s.awaitReady(s.slot(ready, {chunk, round}), s.constant(1), {}, "await ready");
+      return s.loop(zero(), runs, granted, [&](Value number, Value) {
+        return s.put(run(parts, chunk, number), run(cycle.at(arrived, to), chunk, number),
+                     s.slot(cycle.at(data, to), {chunk, round, number}), {here, granted},
+                     "put blocks");
+      });
+    });
+    // What goes to where something has been sent from comes after that has been sent.
+    Value taken = s.onLane(sumLane(), [&]() -> Value {
+      Value all = s.loop(zero(), runs, sent, [&](Value number, Value before) {
+        Value here =
+            s.arrive(s.slot(data, {chunk, round, number}), s.constant(1), before, "await blocks");
+        return s.copy(run(arrived, chunk, number), run(parts, chunk, number), Value(), {here, sent},
+                      s.controlLane(), "take");
+      });
+      all = s.signal(s.slot(there, {chunk, s.add(round, 1)}), {all, loop.getRegionIterArg(1)},
+                     s.controlLane(), "there");
+      auto further = [&]() -> Value { return grant(s.add(d, d), chunk, s.add(round, 1), all); };
+      if (std::optional<int64_t> number = constantOf(round))
+        return *number + 1 < count ? further() : all;
+      return s.branch(s.less(s.add(round, 1), s.constant(count)), further, [&] { return all; });
+    });
+    scf::YieldOp::create(s.builder, s.loc, ValueRange{sent, taken});
+    tokens[lane] = loop.getResult(0);
+    tokens.back() = loop.getResult(1);
+  });
+  llvm::append_range(flight.others, tokens);
+  Value home = s.onLane(homeLane(), [&] {
+    return eachChunk(have, [&](Value chunk, Value before) {
+      Value all = s.wait(s.slot(there, {chunk, s.constant(count)}), s.constant(1), before,
+                         s.controlLane(), "await chunk");
+      return s.loop(0, n, all, [&](Value j, Value before) {
+        Value place = s.sub(zero(), j);
+        return s.copy(s.range(parts, {chunk, j}), chunkAt(v.out, cycle.place(place), chunk),
+                      Value(), joined(joined(all, before), c.outFree), s.controlLane(), "home");
+      });
+    });
+  });
+  Tokens done{home, cycle.demand(v.out, home)};
+  flight.finish = [done]() { return done; };
+  return std::move(flight);
 }
 
 InFlight ctran::emitStreamed(ScheduleBuilder &s, const CollectiveSpec &c, const Streaming &how) {
-  return Streamed(s, c, how).emit();
+  Streamed streamed(s, c, how);
+  return c.flow.inCut && c.flow.outCut ? streamed.exchange() : streamed.emit();
 }

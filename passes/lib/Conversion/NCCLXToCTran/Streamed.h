@@ -10,7 +10,8 @@ namespace mlir::ctran {
 /// whole: that is quickest, or a block is one row, or what arrives is cut otherwise.
 std::optional<Streaming> streamingOf(ScheduleBuilder &s, const CollectiveSpec &c);
 
-/// all_gather, reduce_scatter and all_reduce by rounds that stream, of more than one chunk.
+/// all_gather, reduce_scatter, all_reduce and all_to_all by rounds that stream, of more than one
+/// chunk.
 InFlight emitStreamed(ScheduleBuilder &s, const CollectiveSpec &c, const Streaming &how);
 
 } // namespace mlir::ctran

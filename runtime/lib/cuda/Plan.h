@@ -15,6 +15,7 @@
 #include "Compile.h"
 #include "Gemm.h"
 #include "Reductions.h"
+#include "Replay.h"
 #include "Runnable.h"
 #include "Timeline.h"
 #include "ncclxrt/device/serve.h"
@@ -97,8 +98,8 @@ private:
     return status.ok() ? ncclxrtSuccess : fail(status.code(), status.text());
   }
   /// Checks and locates a range in this GPU's addresses.
-  ncclxrtResult_t place(const char *what, const Where &where, bool isTarget, int64_t moved,
-                        int64_t unit, device::Pieces &pieces);
+  ncclxrtResult_t place(int64_t lane, const char *what, const Where &where, bool isTarget,
+                        int64_t moved, int64_t unit, device::Pieces &pieces);
   Status copyPieces(Lane &lane, const device::Pieces &to, const device::Pieces &from);
   ncclxrtResult_t raise(int64_t lane, int64_t slots, int64_t peer, int64_t index);
   Status launchOwn(Lane &lane, Function function, unsigned blocks, unsigned threads,
@@ -138,7 +139,8 @@ private:
   CompileOptions compileOptions;
 
   /// A captured run is the same each time that it is replayed, so it is always run 0: on counters
-  /// of its own, between two meetings of all ranks, of which the second leaves all counters 0.
+  /// of its own, which waits leave at 0 where that is enough (Replay.h); elsewhere between two
+  /// meetings of all ranks, of which the second leaves all counters 0.
   Status capture(Stream stream);
   Status enqueue(Stream stream);
   Status meet(Stream stream, size_t place);
@@ -146,6 +148,7 @@ private:
   std::vector<std::vector<char *>> memory; ///< by window and rank
   std::vector<uint64_t *> counters;        ///< by rank; of ordinary runs, then of captured ones
   size_t captureFirst = 0, meetingFirst = 0;
+  Replay replay;
   std::vector<Lane> lanes; ///< streams; lane l is lanes[oneStream ? 0 : l]
   Event entered = nullptr;
   std::vector<std::vector<Raised>> raised; ///< by array and rank

@@ -66,8 +66,8 @@ bool Plan::findRank(int64_t peer, int &rank) const {
   return peer >= -1 && peer < comm.nranks();
 }
 
-ncclxrtResult_t Plan::place(const char *what, const Where &where, bool isTarget, int64_t moved,
-                            int64_t unit, device::Pieces &pieces) {
+ncclxrtResult_t Plan::place(int64_t lane, const char *what, const Where &where, bool isTarget,
+                            int64_t moved, int64_t unit, device::Pieces &pieces) {
   int rank;
   if (!findRank(where.peer, rank))
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
@@ -79,6 +79,8 @@ ncclxrtResult_t Plan::place(const char *what, const Where &where, bool isTarget,
   pieces = {memory[where.window][rank] + runNumber % w.generations * w.pitch +
                 (range.rows ? range.offset : 0),
             range.rows, range.stride, range.rowBytes};
+  if (rehearsing && rank != comm.rank())
+    replay.reach(placeOf(lane), rank);
   return ncclxrtSuccess;
 }
 
@@ -87,8 +89,12 @@ ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
     return code;
   if (other < 0 || other >= int64_t(shape.lanes.size()))
     return fail(ncclxrtInvalidArgument, fmt::format("there is no lane {}", other));
-  if (rehearsing || oneStream || lane == other)
+  if (oneStream || lane == other)
     return ncclxrtSuccess;
+  if (rehearsing) {
+    replay.order(size_t(lane), size_t(other));
+    return ncclxrtSuccess;
+  }
   Lane &later = lanes[lane], &earlier = lanes[other];
   if (!earlier.used || later.follows[other] == earlier.given)
     return ncclxrtSuccess;
@@ -148,9 +154,9 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
   device::Pieces to, from;
   if (auto code = start(op, lane))
     return code;
-  if (auto code = place("destination", dst, true, 0, 1, to))
+  if (auto code = place(lane, "destination", dst, true, 0, 1, to))
     return code;
-  if (auto code = place("source", src, false, 0, 1, from))
+  if (auto code = place(lane, "source", src, false, 0, 1, from))
     return code;
   if (to.rows * to.rowBytes != from.rows * from.rowBytes)
     return fail(ncclxrtInvalidArgument,
@@ -172,12 +178,16 @@ ncclxrtResult_t Plan::raise(int64_t lane, int64_t slots, int64_t peer, int64_t i
                 fmt::format("there is no rank {}, the job has {}", peer, comm.nranks()));
   Raised &who = raised[slots][rank];
   int32_t stream = oneStream ? 0 : int32_t(lane);
-  if (rehearsing) {
-    who.by[index] = who.by[index] == nobody || who.by[index] == stream ? stream : several;
-    return ncclxrtSuccess;
-  }
   const Shape::Slots &array = shape.slots[slots];
   int64_t place = runNumber % array.generations * array.count + index;
+  if (rehearsing) {
+    who.by[index] = who.by[index] == nobody || who.by[index] == stream ? stream : several;
+    if (writers[slots] == 1)
+      replay.raise(size_t(stream), rank, int64_t(array.first) + place);
+    else
+      replay.giveUp();
+    return ncclxrtSuccess;
+  }
   uint64_t *slot = counters[rank] + (capturing ? captureFirst : 0) + array.first + place;
   // The value that the counter gets is known where one stream alone raises it.
   if (writers[slots] == 1 && who.by[index] == stream)
@@ -214,13 +224,13 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
       (count > 1 && __builtin_mul_overflow(count - 1, step, &moved)))
     return fail(ncclxrtInvalidArgument, fmt::format("{} sources at step {}", count, step));
   device::ReduceJob job{};
-  if (auto code = place("destination", dst, true, 0, unit, job.to))
+  if (auto code = place(lane, "destination", dst, true, 0, unit, job.to))
     return code;
   if (count)
-    if (auto code = place("a", a, false, moved, unit, job.a))
+    if (auto code = place(lane, "a", a, false, moved, unit, job.a))
       return code;
   if (hasB)
-    if (auto code = place("b", b, false, 0, unit, job.b))
+    if (auto code = place(lane, "b", b, false, 0, unit, job.b))
       return code;
   job.bytes = job.to.rows * job.to.rowBytes;
   if ((count && job.a.rows * job.a.rowBytes != job.bytes) ||
@@ -261,7 +271,8 @@ ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t of
     return fail(
         ncclxrtInvalidArgument,
         fmt::format("a size of {} bytes, at most {}; expected 4 or 8, and at least 0", bytes, max));
-  if (auto code = place("the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, at))
+  if (auto code =
+          place(lane, "the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, at))
     return code;
   size_t number = counted++;
   if (rehearsing) {
@@ -291,9 +302,9 @@ ncclxrtResult_t Plan::copySized(int64_t op, int64_t lane, const Where &dst, cons
     return fail(ncclxrtInvalidArgument,
                 fmt::format("there is no size {}, {} have been read", size, counted));
   device::SizedCopy job{};
-  if (auto code = place("destination", dst, true, 0, 1, job.to))
+  if (auto code = place(lane, "destination", dst, true, 0, 1, job.to))
     return code;
-  if (auto code = place("source", src, false, 0, 1, job.from))
+  if (auto code = place(lane, "source", src, false, 0, 1, job.from))
     return code;
   int64_t most = counts[size_t(size)].most, bytes = 0, other = 0;
   auto fits = [&](const Where &where, int64_t unit, int64_t &all) {
@@ -335,14 +346,24 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
     return code;
   if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
-  if (rehearsing || value <= 0)
+  if (value <= 0)
     return ncclxrtSuccess;
   const Shape::Slots &array = shape.slots[slots];
-  const uint64_t *first = counters[comm.rank()] + (capturing ? captureFirst : 0) + array.first +
-                          runNumber % array.generations * array.count + index;
-  for (int64_t i = 0; i < count; ++i)
-    if (auto code = check(comm.await(lanes[placeOf(lane)].stream, first + i, uint64_t(value))))
+  int64_t first =
+      int64_t(array.first) + runNumber % array.generations * int64_t(array.count) + index;
+  size_t place = placeOf(lane);
+  uint64_t *own = counters[comm.rank()] + (capturing ? captureFirst : 0);
+  for (int64_t i = first; i < first + count; ++i) {
+    if (rehearsing) {
+      replay.wait(place, i, value);
+      continue;
+    }
+    if (auto code = check(comm.await(lanes[place].stream, own + i, uint64_t(value))))
       return code;
+    if (capturing && replay.empties(i, value))
+      if (auto code = check(comm.raise(lanes[place].stream, own + i, 0)))
+        return code;
+  }
   return ncclxrtSuccess;
 }
 

@@ -341,8 +341,10 @@ Status Plan::enqueue(Stream stream) {
   const Driver &cuda = comm.cuda();
   if (Status s = comm.call(cuda.record(entered, stream), "cuEventRecord"); !s.ok())
     return s;
-  for (Lane &lane : lanes)
+  for (Lane &lane : lanes) {
     lane.used = false;
+    lane.held.clear();
+  }
   failure = Status();
   counted = 0;
   times = timelines[capturing].get();
@@ -356,6 +358,8 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes) {
     if (!lane.used)
       continue;
+    if (Status s = release(lane); !s.ok())
+      return s;
     if (times)
       if (Status s = times->end(size_t(&lane - lanes.data()), lane.stream); !s.ok())
         return s;

@@ -79,14 +79,22 @@ private:
     bool used = false;             ///< in this run
     uint64_t given = 0;            ///< ops so far
     std::vector<uint64_t> follows; ///< of each stream: how many of its ops this one comes after
+    /// Signals and waits of a captured run, which become one node of the graph.
+    std::vector<MemoryOp> held;
   };
-  ncclxrtResult_t enter(int64_t op, int64_t lane);
+  /// `joins`: the op may be held with those before it.
+  ncclxrtResult_t enter(int64_t op, int64_t lane, bool joins = false);
   /// The same, and what the lane is given next is this op's.
-  ncclxrtResult_t start(int64_t op, int64_t lane) {
-    if (auto code = enter(op, lane))
+  ncclxrtResult_t start(int64_t op, int64_t lane, bool joins = false) {
+    if (auto code = enter(op, lane, joins))
       return code;
     return startTime(op, lane);
   }
+  Status write(Lane &lane, uint64_t *slot, uint64_t value);
+  Status await(Lane &lane, const uint64_t *slot, uint64_t value);
+  Status hold(Lane &lane, int kind, const uint64_t *slot, uint64_t value);
+  /// Enqueues what is held.
+  Status release(Lane &lane);
   ncclxrtResult_t startTime(int64_t op, int64_t lane);
   void tellBytes(int64_t lane, int64_t bytes) {
     if (times && !rehearsing)

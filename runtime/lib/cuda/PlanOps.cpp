@@ -23,7 +23,7 @@ ncclxrtResult_t Plan::fail(ncclxrtResult_t code, const std::string &reason) {
   return failure.code();
 }
 
-ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
+ncclxrtResult_t Plan::enter(int64_t op, int64_t lane, bool joins) {
   if (!failure.ok())
     return failure.code();
   currentOp = op;
@@ -37,6 +37,8 @@ ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
   }
   Lane &at = lanes[placeOf(lane)];
   ++at.given;
+  if (auto code = joins ? ncclxrtSuccess : check(release(at)))
+    return code;
   if (at.used)
     return ncclxrtSuccess;
   at.used = true;
@@ -102,11 +104,38 @@ ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
   if (times) // how long it waits there is nobody's time
     if (auto code = check(times->end(size_t(lane), later.stream)))
       return code;
+  if (auto code = check(release(earlier)))
+    return code;
   if (auto code =
           check(comm.call(comm.cuda().record(earlier.event, earlier.stream), "cuEventRecord")))
     return code;
   return check(
       comm.call(comm.cuda().waitEvent(later.stream, earlier.event, 0), "cuStreamWaitEvent"));
+}
+
+//===--- signals and waits that become one node ----------------------------------------------===//
+
+Status Plan::write(Lane &lane, uint64_t *slot, uint64_t value) {
+  return capturing ? hold(lane, writeOp, slot, value) : comm.raise(lane.stream, slot, value);
+}
+
+Status Plan::await(Lane &lane, const uint64_t *slot, uint64_t value) {
+  return capturing ? hold(lane, awaitOp, slot, value) : comm.await(lane.stream, slot, value);
+}
+
+/// In order, and a write comes after all that the stream has done (CU_STREAM_WRITE_VALUE_DEFAULT).
+Status Plan::hold(Lane &lane, int kind, const uint64_t *slot, uint64_t value) {
+  static_assert(waitAtLeast == writeDefault);
+  lane.held.push_back({kind, 0, reinterpret_cast<Address>(slot), value, waitAtLeast, 0, {}});
+  return times || lane.held.size() == mostMemoryOps ? release(lane) : Status();
+}
+
+Status Plan::release(Lane &lane) {
+  if (lane.held.empty())
+    return {};
+  std::vector<MemoryOp> ops = std::exchange(lane.held, {});
+  return comm.call(comm.cuda().memoryOps(lane.stream, unsigned(ops.size()), ops.data(), 0),
+                   "cuStreamBatchMemOp");
 }
 
 //===--- ops ---------------------------------------------------------------------------------===//
@@ -191,8 +220,7 @@ ncclxrtResult_t Plan::raise(int64_t lane, int64_t slots, int64_t peer, int64_t i
   uint64_t *slot = counters[rank] + (capturing ? captureFirst : 0) + array.first + place;
   // The value that the counter gets is known where one stream alone raises it.
   if (writers[slots] == 1 && who.by[index] == stream)
-    return check(
-        comm.raise(lanes[stream].stream, slot, ++(capturing ? who.captured : who.count)[place]));
+    return check(write(lanes[stream], slot, ++(capturing ? who.captured : who.count)[place]));
   return check(launchOwn(lanes[stream], raiseKernel, 1, 1, &slot));
 }
 
@@ -200,6 +228,8 @@ Status Plan::launchOwn(Lane &lane, Function function, unsigned blocks, unsigned 
                        void *argument) {
   if (!function)
     return error(ncclxrtInvalidUsage, "the program does in this run what it did not rehearse");
+  if (Status s = release(lane); !s.ok())
+    return s;
   void *parameters[] = {argument};
   return comm.call(comm.cuda().launch(function, blocks, 1, 1, threads, 1, 1, 0, lane.stream,
                                       parameters, nullptr),
@@ -335,14 +365,14 @@ ncclxrtResult_t Plan::copySized(int64_t op, int64_t lane, const Where &dst, cons
 }
 
 ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {
-  if (auto code = start(op, lane))
+  if (auto code = start(op, lane, true))
     return code;
   return raise(lane, slots, peer, index);
 }
 
 ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                            int64_t value) {
-  if (auto code = start(op, lane))
+  if (auto code = start(op, lane, true))
     return code;
   if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
@@ -358,10 +388,10 @@ ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t inde
       replay.wait(place, i, value);
       continue;
     }
-    if (auto code = check(comm.await(lanes[place].stream, own + i, uint64_t(value))))
+    if (auto code = check(await(lanes[place], own + i, uint64_t(value))))
       return code;
     if (capturing && replay.empties(i, value))
-      if (auto code = check(comm.raise(lanes[place].stream, own + i, 0)))
+      if (auto code = check(write(lanes[place], own + i, 0)))
         return code;
   }
   return ncclxrtSuccess;

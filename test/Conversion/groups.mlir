@@ -34,3 +34,18 @@ func.func @irregular(%a: tensor<8xf32>) -> tensor<8xf32> {
   %0 = ncclx.all_reduce %a avg accumulate f32 order any over @h groups [[3, 0, 1], [2], [7, 4, 6, 5]] : tensor<8xf32> -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// Groups of three sizes have a branch each, with rounds, chains and packets of their own sizes.
+// PROOF: proved on all 8 ranks
+// CHECK-LABEL: ctran.program @of_three_sizes grid ["all" = 8] collectives
+// CHECK: ctran.slots "all_reduce.0.of3.rs.data" {{.*}}per_run 2
+// CHECK: ctran.slots "all_reduce.0.of4.rs.data" {{.*}}per_run 3
+// CHECK: ctran.slots "all_reduce.1.of4.rs.ready" [2] per_run 1
+// CHECK: ctran.window "all_reduce.2.of4.parts" scratch {{.*}}memref<32xf32>
+func.func @of_three_sizes(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = ncclx.all_reduce %a avg accumulate f32 order ring over @h groups [[3, 0, 1], [2], [7, 4, 6, 5]] algorithm ring : tensor<8xf32> -> tensor<8xf32>
+  %1 = ncclx.all_reduce %0 avg accumulate f32 order tree over @h groups [[3, 0, 1], [2], [7, 4, 6, 5]] algorithm bruck : tensor<8xf32> -> tensor<8xf32>
+  %2 = ncclx.all_reduce %1 sum accumulate f32 order rank over @h groups [[3, 0, 1], [2], [7, 4, 6, 5]] algorithm eager : tensor<8xf32> -> tensor<8xf32>
+  %3 = ncclx.reduce %2 root [0] sum accumulate f32 order tree over @h groups [[3, 0, 1], [2], [7, 4, 6, 5]] algorithm binomial : tensor<8xf32> -> tensor<8xf32>
+  return %3 : tensor<8xf32>
+}

@@ -104,6 +104,14 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
       return "switches are not considered";
     return whyNoSwitch(op, target.loadStore ? target.trees : nullptr);
   case Algorithm::Ring:
+    // Shards on their way to or from a root, and counted blocks, pass as many members.
+    if (Dataflow flow = op.getDataflow();
+        (flow.route != Dataflow::Route::All && (flow.inCut || flow.outCut)) || flow.isCounted()) {
+      constexpr int64_t mostMembers = 512; // some 100,000 messages
+      if (getGroupSize(op) > mostMembers)
+        return llvm::formatv("its {0} members pass on too much to simulate", getGroupSize(op));
+    }
+    [[fallthrough]];
   case Algorithm::Bruck:
     if ((!byTiers || axes != 1) && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks, which are not alike, are too many to simulate", ranks);

@@ -3,6 +3,7 @@
 #include "Streamed.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -66,15 +67,27 @@ static int64_t chunksByTime(ScheduleBuilder &s, const CollectiveSpec &c, int64_t
   return best;
 }
 
+/// Why rounds that are asked to stream go whole.
+static void sayWhole(ScheduleBuilder &s, const CollectiveSpec &c) {
+  bool apart =
+      c.flow.inCut && c.flow.outCut && PairBlocks::cuttingOf(c) == PairBlocks::Cutting::None;
+  remark::missed(s.loc, remark::RemarkOpts::name("WholeRounds").category("convert-ncclx-to-ctran"))
+      << remark::add("{0} goes in whole rounds: {1}", c.name,
+                     s.carrier.oneKernel ? "it is one kernel's"
+                     : apart ? "blocks are cut along one dimension and put together along another, "
+                               "so that no part of one is a box at both ends"
+                             : "its blocks are of one row, or of none");
+}
+
 std::optional<Streaming> ctran::streamingOf(ScheduleBuilder &s, const CollectiveSpec &c) {
-  if (s.carrier.oneKernel)
-    return std::nullopt;
-  int64_t most = mostChunks(s, c);
+  int64_t most = s.carrier.oneKernel ? 1 : mostChunks(s, c);
   Streaming how{1, std::max<int64_t>(1, s.carrier.lanes)};
   if (c.streaming)
     how = *c.streaming;
-  else
+  else if (most > 1)
     how.chunks = chunksByTime(s, c, most);
+  if (c.streaming && how.chunks > 1 && most <= 1)
+    sayWhole(s, c);
   how.chunks = std::min(how.chunks, most);
   return how.chunks > 1 ? std::optional(how) : std::nullopt;
 }

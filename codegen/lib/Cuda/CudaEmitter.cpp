@@ -84,6 +84,7 @@ LogicalResult KernelEmitter::emitPieces(ArrayRef<ctran::CopyOp> ops) {
     to.push_back(address(*dest));
     bytes.push_back(lengthOf({*source, *dest}));
   }
+  begins = false;
   startData();
   if (options.timeline)
     line() << "timeline.begin();\n";
@@ -157,6 +158,10 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     return failure();
   std::string name = formatv("i{0}", loops++);
   e.name(loop.getInductionVar(), name);
+  auto isOther = [](ctran::ScheduleOpInterface op) {
+    return !isa<ctran::SourceOp, ctran::SinkOp, ctran::SignalOp>(op);
+  };
+  loop.walk([&](ctran::ScheduleOpInterface op) { begins &= !isOther(op); }); // a turn before
   size_t before = text.size();
   line() << formatv("for (int64_t {0} = {1}; {0} < {2}; {0} += {3}) {{\n", name, *low, *high,
                     *step);
@@ -229,6 +234,7 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
 LogicalResult KernelEmitter::emitOp(ctran::ScheduleOpInterface op) {
   if (isa<ctran::SourceOp, ctran::SinkOp>(op)) // proof only
     return success();
+  begins &= isa<ctran::SignalOp>(op);
   unsigned step = steps.size();
   steps.push_back({op, labelOf(op)});
   line() << "// " << step << ": " << labelOf(op) << "\n";
@@ -355,9 +361,11 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
   } else if (sized) {
     // Into own memory, with zeros behind it (S25).
     for (auto [i, dest] : llvm::enumerate(dests))
-      line() << formatv("copySized({0}, to[{1}], {2}, {3}, {4});\n",
-                        together ? "blockIdx.x, gridDim.x" : "0, 1", i, address(*source), length,
-                        dest.own ? dest.whole : "0");
+      line() << formatv("{0}, to[{1}], {2}, {3}, {4});\n",
+                        !together     ? "copySized(0, 1"
+                        : source->own ? "copySizedByHalves(true, blockIdx.x, gridDim.x"
+                                      : "copySizedByHalves(false, blockIdx.x, gridDim.x",
+                        i, address(*source), length, dest.own ? dest.whole : "0");
   } else {
     line() << formatv("copyBytes({0}, {1}, [&](int i) {{ return to[i]; }, {2}, {3});\n",
                       whole ? "blockWorkers()" : workers(), dests.size(), address(*source), length);
@@ -485,7 +493,8 @@ LogicalResult KernelEmitter::emitSignal(Operation *op, Value slot) {
            << ctran::stringifyRealisation(realisation)
            << "; sm lanes raise counters, and packets carry inband ones";
   if (at->op.getPerRun() == 1 && at->op.getWriters() == 1)
-    line() << formatv("signalFromBlock(1, {0}, [&](int) {{ return {1}; });\n",
+    line() << formatv("{0}(1, {1}, [&](int) {{ return {2}; });\n",
+                      begins ? "firstSignalFromBlock" : "signalFromBlock",
                       at->op.getGenerations() == 1
                           ? std::string("run + 1")
                           : formatv("run / {0} + 1", at->op.getGenerations()).str(),

@@ -9,6 +9,9 @@
 // RUN: ncclx-opt %s --ncclx-pipeline-loops="machine=%ncclx_src/examples/machines/h100-nvswitch.json memory-budget=0" | diff - %t.plain
 // RUN: not ncclx-opt %s --ncclx-pipeline-loops="machine=%ncclx_src/examples/machines/h100-nvswitch.json memory-budget=-1" 2>&1 | FileCheck %s --check-prefix=BUDGET
 // BUDGET: error: ncclx-pipeline-loops: memory-budget is at least 0, found -1
+// One byte less than a gather takes: it stays.
+// RUN: ncclx-opt %s --ncclx-pipeline-loops="machine=%ncclx_src/examples/machines/h100-nvswitch.json memory-budget=33554431" --remarks-filter=ncclx-pipeline-loops --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=TIGHT
+// TIGHT: LoopNotPipelined{{.*}}Function=ahead{{.*}}ahead: 33554432 bytes more in flight, and the budget leaves 33554431
 
 ncclx.grid @g ["tp" = 8]
 

@@ -270,3 +270,37 @@ func.func @converging(%a: tensor<512x4096xbf16>, %x: tensor<4096x4096xbf16>, %le
   }
   return %r#1 : tensor<4096x4096xbf16>
 }
+
+// What comes back is handed on as it is, with no sum between: it cannot be an iteration late.
+// WHY: LoopNotPipelined{{.*}}Function=handed_on{{.*}}behind: the next iteration, or what follows the loop, needs it as it is
+func.func @handed_on(%y: tensor<4096x4096xbf16>, %zero: tensor<512x4096xbf16>) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %r:2 = scf.for %i = %c0 to %c6 step %c1 iter_args(%last = %zero, %x = %y) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+    %p = linalg.matmul ins(%x, %y : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %g = ncclx.reduce_scatter %p dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<4096x4096xbf16> -> tensor<512x4096xbf16>
+    scf.yield %g, %p : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+  }
+  return %r#0, %r#1 : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+}
+
+// The sum scales by what this iteration computes, which is gone in the next.
+// WHY: LoopNotPipelined{{.*}}Function=scaled{{.*}}behind: its sums need what the iteration computes
+func.func @scaled(%y: tensor<4096x4096xbf16>, %zero: tensor<512x4096xbf16>) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %s = tensor.empty() : tensor<512x4096xbf16>
+  %r:2 = scf.for %i = %c0 to %c6 step %c1 iter_args(%sum = %zero, %x = %y) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+    %p = linalg.matmul ins(%x, %y : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %g = ncclx.reduce_scatter %p dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<4096x4096xbf16> -> tensor<512x4096xbf16>
+    %own = tensor.extract_slice %p[0, 0] [512, 4096] [1, 1] : tensor<4096x4096xbf16> to tensor<512x4096xbf16>
+    %m = linalg.mul ins(%g, %own : tensor<512x4096xbf16>, tensor<512x4096xbf16>) outs(%s : tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
+    %t = linalg.add ins(%sum, %m : tensor<512x4096xbf16>, tensor<512x4096xbf16>) outs(%s : tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
+    scf.yield %t, %p : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+  }
+  return %r#0, %r#1 : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+}

@@ -9,6 +9,9 @@
 // RUN: ncclx-opt %s --ncclx-pipeline-loops="machine=%ncclx_src/examples/machines/h100-nvswitch.json memory-budget=0" | diff - %t.plain
 // RUN: not ncclx-opt %s --ncclx-pipeline-loops="machine=%ncclx_src/examples/machines/h100-nvswitch.json memory-budget=-1" 2>&1 | FileCheck %s --check-prefix=BUDGET
 // BUDGET: error: ncclx-pipeline-loops: memory-budget is at least 0, found -1
+// One byte less than a gather takes: it stays.
+// RUN: ncclx-opt %s --ncclx-pipeline-loops="machine=%ncclx_src/examples/machines/h100-nvswitch.json memory-budget=33554431" --remarks-filter=ncclx-pipeline-loops --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=TIGHT
+// TIGHT: LoopNotPipelined{{.*}}Function=ahead{{.*}}ahead: 33554432 bytes more in flight, and the budget leaves 33554431
 
 ncclx.grid @g ["tp" = 8]
 
@@ -266,4 +269,38 @@ func.func @converging(%a: tensor<512x4096xbf16>, %x: tensor<4096x4096xbf16>, %le
     scf.yield %less, %c : tensor<1xi32>, tensor<4096x4096xbf16>
   }
   return %r#1 : tensor<4096x4096xbf16>
+}
+
+// What comes back is handed on as it is, with no sum between: it cannot be an iteration late.
+// WHY: LoopNotPipelined{{.*}}Function=handed_on{{.*}}behind: the next iteration, or what follows the loop, needs it as it is
+func.func @handed_on(%y: tensor<4096x4096xbf16>, %zero: tensor<512x4096xbf16>) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %r:2 = scf.for %i = %c0 to %c6 step %c1 iter_args(%last = %zero, %x = %y) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+    %p = linalg.matmul ins(%x, %y : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %g = ncclx.reduce_scatter %p dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<4096x4096xbf16> -> tensor<512x4096xbf16>
+    scf.yield %g, %p : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+  }
+  return %r#0, %r#1 : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+}
+
+// The sum scales by what this iteration computes, which is gone in the next.
+// WHY: LoopNotPipelined{{.*}}Function=scaled{{.*}}behind: its sums need what the iteration computes
+func.func @scaled(%y: tensor<4096x4096xbf16>, %zero: tensor<512x4096xbf16>) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %e = tensor.empty() : tensor<4096x4096xbf16>
+  %s = tensor.empty() : tensor<512x4096xbf16>
+  %r:2 = scf.for %i = %c0 to %c6 step %c1 iter_args(%sum = %zero, %x = %y) -> (tensor<512x4096xbf16>, tensor<4096x4096xbf16>) {
+    %p = linalg.matmul ins(%x, %y : tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) outs(%e : tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+    %g = ncclx.reduce_scatter %p dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<4096x4096xbf16> -> tensor<512x4096xbf16>
+    %own = tensor.extract_slice %p[0, 0] [512, 4096] [1, 1] : tensor<4096x4096xbf16> to tensor<512x4096xbf16>
+    %m = linalg.mul ins(%g, %own : tensor<512x4096xbf16>, tensor<512x4096xbf16>) outs(%s : tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
+    %t = linalg.add ins(%sum, %m : tensor<512x4096xbf16>, tensor<512x4096xbf16>) outs(%s : tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
+    scf.yield %t, %p : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
+  }
+  return %r#0, %r#1 : tensor<512x4096xbf16>, tensor<4096x4096xbf16>
 }

@@ -7,6 +7,8 @@
 // RUN: ncclx-opt %s --ncclx-split-batches=machine=%ncclx_src/examples/machines/h100-multimem.json --remarks-filter=ncclx-split-batches --remark-policy=all 2>&1 >/dev/null | FileCheck %s --check-prefix=SMALL
 // RUN: not ncclx-opt %s --ncclx-split-batches 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: ncclx-split-batches needs machine=FILE
+// RUN: not ncclx-opt %s --ncclx-split-batches="machine=%ncclx_src/examples/machines/h100-nvswitch.json rows=-1" 2>&1 | FileCheck %s --check-prefix=ROWS
+// ROWS: error: ncclx-split-batches: rows is at least 0, found -1
 // SMALL: BatchWhole{{.*}}Function=layer{{.*}} us whole
 
 ncclx.grid @g ["tp" = 4]

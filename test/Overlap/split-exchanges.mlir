@@ -5,6 +5,7 @@
 // RUN: ncclx-opt %s --ncclx-split-exchanges="machine=%ncclx_src/examples/machines/h100-nvswitch.json parts=4" --ncclx-overlap=machine=%ncclx_src/examples/machines/h100-nvswitch.json | FileCheck %s --check-prefix=PLACED
 // RUN: not ncclx-opt %s --ncclx-split-exchanges 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not ncclx-opt %s --ncclx-split-exchanges="machine=%ncclx_src/examples/machines/h100-nvswitch.json parts=1" 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: not ncclx-opt %s --ncclx-split-exchanges="machine=%ncclx_src/examples/machines/h100-nvswitch.json parts=65" 2>&1 | FileCheck %s --check-prefix=ONE
 // NONE: error: ncclx-split-exchanges needs machine=FILE
 // ONE: error: ncclx-split-exchanges: parts are 0, or 2 to 64
 
@@ -109,4 +110,38 @@ func.func @in_loop(%a: tensor<1024x8192xbf16>, %w: tensor<8192x8192xbf16>, %to: 
     scf.yield %s : tensor<8192x8192xbf16>
   }
   return %r : tensor<8192x8192xbf16>
+}
+
+// WHY: ExchangeWhole{{.*}}Function=batched{{.*}}it is of rank 3, a product's operands have rank 2
+func.func @batched(%a: tensor<2x512x8192xbf16>, %w: tensor<2x8192x8192xbf16>) -> tensor<2x4096x8192xbf16> {
+  %full = ncclx.all_gather %a dim 1 over @g["tp"] : tensor<2x512x8192xbf16> -> tensor<2x4096x8192xbf16>
+  %e = tensor.empty() : tensor<2x4096x8192xbf16>
+  %c = linalg.batch_matmul ins(%full, %w : tensor<2x4096x8192xbf16>, tensor<2x8192x8192xbf16>) outs(%e : tensor<2x4096x8192xbf16>) -> tensor<2x4096x8192xbf16>
+  return %c : tensor<2x4096x8192xbf16>
+}
+
+// Groups of 5 and of 3 members whose shards are one row each: the last members have padding alone.
+// WHY: ExchangeWhole{{.*}}Function=unequal{{.*}}its groups differ in size
+func.func @unequal(%a: tensor<1x8192xbf16>, %w: tensor<8192x8192xbf16>) -> tensor<2x8192xbf16> {
+  %full = ncclx.all_gather %a dim 0 over @g groups [[0, 1, 2, 3, 4], [5, 6, 7]] : tensor<1x8192xbf16> -> tensor<2x8192xbf16>
+  %e = tensor.empty() : tensor<2x8192xbf16>
+  %c = linalg.matmul ins(%full, %w : tensor<2x8192xbf16>, tensor<8192x8192xbf16>) outs(%e : tensor<2x8192xbf16>) -> tensor<2x8192xbf16>
+  return %c : tensor<2x8192xbf16>
+}
+
+// WHY: ExchangeWhole{{.*}}Function=no_product{{.*}}its user is no product of two matrices
+func.func @no_product(%a: tensor<1024x8192xbf16>, %b: tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16> {
+  %full = ncclx.all_gather %a dim 0 over @g["tp"] : tensor<1024x8192xbf16> -> tensor<8192x8192xbf16>
+  %e = tensor.empty() : tensor<8192x8192xbf16>
+  %c = linalg.add ins(%full, %b : tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) outs(%e : tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>
+  return %c : tensor<8192x8192xbf16>
+}
+
+// What is reduced is needed whole as well: its rows may not be made in pieces.
+// WHY: ExchangeWhole{{.*}}Function=kept{{.*}}its operand is no product of two matrices that it alone uses
+func.func @kept(%a: tensor<8192x8192xbf16>, %w: tensor<8192x8192xbf16>) -> (tensor<1024x8192xbf16>, tensor<8192x8192xbf16>) {
+  %e = tensor.empty() : tensor<8192x8192xbf16>
+  %c = linalg.matmul ins(%a, %w : tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) outs(%e : tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>
+  %mine = ncclx.reduce_scatter %c dim 0 sum accumulate bf16 order any over @g["tp"] : tensor<8192x8192xbf16> -> tensor<1024x8192xbf16>
+  return %mine, %c : tensor<1024x8192xbf16>, tensor<8192x8192xbf16>
 }

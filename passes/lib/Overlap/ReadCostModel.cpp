@@ -7,6 +7,7 @@
 #include "ncclx/Overlap/CostModel.h"
 #include "ncclx/Support/ReadFile.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
 #include <algorithm>
@@ -101,6 +102,11 @@ private:
 
 constexpr double inf = std::numeric_limits<double>::max();
 constexpr double micro = 1e-6, pico = 1e-12, giga = 1e9, tera = 1e12;
+
+/// A word that is none of these, a misspelt one, would leave an engine without work unseen.
+constexpr const char *allKinds[] = {"all_gather",   "reduce_scatter", "all_reduce", "all_to_all",
+                                    "all_to_all_v", "broadcast",      "reduce",     "gather",
+                                    "scatter",      "permute",        "barrier"};
 
 class Reader {
 public:
@@ -203,8 +209,11 @@ private:
       for (const llvm::json::Value &kind : *kinds) {
         if (!kind.getAsString())
           s.fail("collectives", "is a list of texts");
+        else if (StringRef name = *kind.getAsString(); !llvm::is_contained(allKinds, name))
+          s.fail("collectives", fmt::format("names what is no collective: '{}'; they are: {}",
+                                            name.str(), fmt::join(allKinds, ", ")));
         else
-          engine.collectives.push_back(kind.getAsString()->str());
+          engine.collectives.push_back(name.str());
       }
     engine.bytesPerSecond = s.number("gb_per_s", giga, 1e-6, inf);
     engine.base = s.number("base_us", micro, 0, inf, 0);

@@ -3,6 +3,7 @@
 #include "Draft.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <random>
 
@@ -17,7 +18,7 @@ public:
            uint64_t effort)
       : problem(problem), graph(graph), limit(limit), frequency(frequency), effort(effort) {}
 
-  /// Climbs from `schedule`, and from disturbed copies of the best while effort is left.
+  /// Makes it faster.
   void improve(Schedule &schedule);
   /// Puts starts and sinks where they keep least memory alive, at no loss of time.
   void settle(Schedule &schedule);
@@ -33,21 +34,18 @@ private:
     size_t low, high;
   };
   Range range(const Schedule &schedule, size_t at) const;
-  /// The steps between two places, with the one at `from` moved to `to`.
-  static Schedule window(const Schedule &schedule, size_t from, size_t to) {
-    Schedule result(schedule.begin() + std::min(from, to),
-                    schedule.begin() + std::max(from, to) + 1);
-    if (from < to)
-      std::rotate(result.begin(), result.begin() + 1, result.end());
-    else
-      std::rotate(result.begin(), result.end() - 1, result.end());
-    return result;
-  }
+  struct Window {
+    size_t low;
+    Schedule order;
+  };
+  Window window(const Schedule &schedule, size_t from, size_t to) const;
   bool moves(Draft &draft, size_t from, size_t to, double most);
+  void anneal(Draft &draft, uint64_t kept);
   void climb(Draft &draft);
 };
 
-/// Where the step at `at` may stand in place of another, the rest keeping its order.
+/// Where the step at `at` may stand in place of another, the rest keeping its order; awaits of what
+/// it needs go with it.
 Improver::Range Improver::range(const Schedule &schedule, size_t at) const {
   Step step = schedule[at];
   unsigned op = step.op;
@@ -57,12 +55,11 @@ Improver::Range Improver::range(const Schedule &schedule, size_t at) const {
   size_t low = at, high = at;
   while (low > 0) {
     Step before = schedule[low - 1];
-    bool completes = before.kind != StepKind::start, places = before.kind != StepKind::await;
     if (before.op == op)
       break;
-    if (step.kind != StepKind::await &&
-        ((completes && contains(graph.needs.complete[op], before.op)) ||
-         (places && contains(graph.needs.placed[op], before.op))))
+    if (step.kind != StepKind::await && before.kind != StepKind::await &&
+        (contains(graph.needs.complete[op], before.op) ||
+         contains(graph.needs.placed[op], before.op)))
       break;
     --low;
   }
@@ -80,10 +77,35 @@ Improver::Range Improver::range(const Schedule &schedule, size_t at) const {
   return {low, high};
 }
 
+/// The steps that change where the one at `from` moves to `to`, and with it the awaits of what it
+/// needs: those that stand between, or, if it goes on, right in front of it.
+Improver::Window Improver::window(const Schedule &schedule, size_t from, size_t to) const {
+  const Step step = schedule[from];
+  auto needs = [&](Step user, unsigned op) {
+    const std::vector<unsigned> &all = graph.needs.complete[user.op];
+    return user.kind != StepKind::await && std::binary_search(all.begin(), all.end(), op);
+  };
+  auto isIts = [&](Step s) { return s.kind == StepKind::await && needs(step, s.op); };
+  size_t low = std::min(from, to);
+  if (from < to)
+    while (low > 0 && isIts(schedule[low - 1]) &&
+           std::none_of(schedule.begin() + from + 1, schedule.begin() + to + 1,
+                        [&](Step s) { return needs(s, schedule[low - 1].op); }))
+      --low;
+  Window result{low, {schedule.begin() + low, schedule.begin() + std::max(from, to) + 1}};
+  Schedule &order = result.order;
+  if (from < to) {
+    std::rotate(order.begin(), order.begin() + (from + 1 - low), order.end());
+  } else {
+    std::rotate(order.begin(), order.end() - 1, order.end());
+    std::stable_partition(order.begin(), order.end(), isIts);
+  }
+  return result;
+}
+
 /// Moves a step if that adds less than `most` seconds and memory allows it.
 bool Improver::moves(Draft &draft, size_t from, size_t to, double most) {
-  Schedule order = window(draft.schedule(), from, to);
-  size_t low = std::min(from, to);
+  auto [low, order] = window(draft.schedule(), from, to);
   uint64_t cost = 1;
   bool better = draft.change(low, order, cost) < most && draft.fits(low, order, limit);
   effort -= std::min(effort, cost);
@@ -112,29 +134,48 @@ void Improver::climb(Draft &draft) {
   }
 }
 
+/// Where two chains run beside each other (a forward beside a backward), and device and queue are
+/// both nearly full, hardly any single move is better at once: worse ones are taken, too, the less
+/// of them the later. That takes many moves of each step, or it is only disturbed.
 void Improver::improve(Schedule &schedule) {
-  Draft best(problem, graph, schedule, frequency);
-  climb(best);
-  std::mt19937_64 random(1); // the same moves on every rank
-  while (effort > 40 * schedule.size()) {
-    Draft trial = best;
-    effort -= schedule.size();
-    bool tooLarge = false;
-    for (int i = 0; i < 4; ++i) {
-      size_t at = random() % schedule.size();
-      auto [low, high] = range(trial.schedule(), at);
-      size_t to = low + random() % (high - low + 1);
-      Schedule order = window(trial.schedule(), at, to);
-      tooLarge |= !trial.fits(std::min(at, to), order, limit);
-      trial.apply(std::min(at, to), order);
-    }
-    if (tooLarge)
-      continue;
-    climb(trial);
-    if (trial.seconds() <= best.seconds()) // as good is another place to start from
-      best = std::move(trial);
+  constexpr uint64_t enough = 400; // of each step
+  Draft draft(problem, graph, schedule, frequency);
+  if (effort > enough * schedule.size())
+    anneal(draft, effort / 4);
+  climb(draft);
+  schedule = draft.schedule();
+}
+
+/// Leaves the best that it has seen, and `kept` of the effort.
+void Improver::anneal(Draft &draft, uint64_t kept) {
+  const uint64_t all = effort - kept;
+  double mean = 0, kernels = 0, least = draft.seconds();
+  for (const Op &op : problem.ops) {
+    mean += op.seconds / double(problem.ops.size());
+    if (!op.collective)
+      kernels += op.clocked ? op.seconds / frequency : op.seconds;
   }
-  schedule = best.schedule();
+  Schedule best = draft.schedule();
+  std::mt19937_64 random(1); // the same moves on every rank
+  while (effort > kept && least > kernels * (1 + 1e-9)) {
+    double left = double(effort - kept) / double(all);
+    size_t at = random() % best.size();
+    auto [low, high] = range(draft.schedule(), at);
+    effort -= std::min<uint64_t>(effort, 1 + (high - low) / 16);
+    if (low == high)
+      continue;
+    size_t to = low + random() % (high - low);
+    to += to >= at;
+    // Exponentially distributed, near enough: a logarithm is not the same on every rank.
+    uint64_t drawn = random() | 1;
+    int zeros = std::countl_zero(drawn);
+    double heat = zeros + 2 - double(drawn << zeros) * 0x1p-63;
+    if (moves(draft, at, to, mean * left * left * heat) && draft.seconds() < least * (1 - 1e-9)) {
+      least = draft.seconds();
+      best = draft.schedule();
+    }
+  }
+  draft = Draft(problem, graph, best, frequency);
 }
 
 void Improver::settle(Schedule &schedule) {

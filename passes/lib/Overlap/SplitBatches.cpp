@@ -28,6 +28,12 @@ namespace {
 struct SplitBatches : MachinePass<SplitBatches, ncclx::impl::SplitBatchesBase<SplitBatches>> {
   using MachinePass::MachinePass;
 
+  std::string wrongOption() {
+    if (rowsOfFirst < 0)
+      return llvm::formatv("rows is at least 0, found {0}", int64_t(rowsOfFirst));
+    return "";
+  }
+
   void run(func::FuncOp function, const overlap::CostModel &cost) {
     for (unsigned i = 0, e = communicatingBlocks(function).size(); i < e; ++i)
       split(function, i, cost);

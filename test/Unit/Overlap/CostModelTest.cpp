@@ -70,6 +70,9 @@ TEST(OverlapCostModel, ErrorsNameThePlace) {
   says("\"gb_per_s\": 1000", "\"gb_per_s\": true", "memory: 'gb_per_s' is a number");
   says("\"sms\": 8", "\"sms\": 100", "engines[0]: 'sms' is a number from 0 to 99, found 100");
   says("\"link\": 1", "\"link\": 2", "engines[0]: 'uses' says which share of 'link' is used");
+  says(
+      "\"all_gather\"", "\"all_gathr\"",
+      "engines[0]: 'collectives' names what is no collective: 'all_gathr'; they are: all_gather, ");
   says("\"base_us\": 5", "\"base_us\": 1e999", "m.json: ");
   says(", \"source\": \"s\"},\n \"memory\"", "},\n \"memory\"",
        "sm: 'source' is a text, found nothing");

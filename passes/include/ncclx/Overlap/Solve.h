@@ -39,7 +39,8 @@ struct Solution {
   std::vector<unsigned> refused; ///< collectives whose overlap would not pay
 };
 
-/// A list scheduler with several rules of priority, then moves of single steps while they help.
+/// A list scheduler with several rules of priority, then moves of single steps: annealed where the
+/// effort allows many of each, then while they help. The same schedule on every machine.
 /// Never slower than `given`, never above the budget. `given` passes check().
 Solution solve(const Problem &problem, const Schedule &given, const SolveOptions &options);
 

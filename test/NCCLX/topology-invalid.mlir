@@ -28,3 +28,17 @@ module attributes {ncclx.topology = "h200x8.xml"} {}
 
 // expected-error @+1 {{has "ncclx.topology", but only modules may}}
 func.func private @f() attributes {ncclx.topology = #ncclx.topology<{nodes = [{name = "g", kind = "gpu", rank = 0}]}>}
+
+// -----
+
+ncclx.grid @g ["x" = 2]
+func.func @trees_t2_words(%a: tensor<4xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{has ncclx.trees = {lanes = 0 : i64}, expected lanes, rounds, copies, turns and slack, each an i64 from 1 (slack: 0) to 1048576 or left out}}
+  %r = ncclx.all_gather %a dim 0 over @g["x"] algorithm trees {ncclx.trees = {lanes = 0 : i64}} : tensor<4xf32> -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{has ncclx.trees, but only collectives may}}
+func.func private @trees_t1() attributes {ncclx.trees = {lanes = 4 : i64}}

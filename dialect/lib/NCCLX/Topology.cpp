@@ -132,6 +132,31 @@ static LogicalResult verifyRoundsAttr(Operation *op, Attribute value) {
          << "least 0";
 }
 
+/// No number of the hint is of use beyond this.
+static constexpr int64_t mostOfTrees = 1 << 20;
+
+/// trees T1 and T2.
+static LogicalResult verifyTreesAttr(Operation *op, Attribute value) {
+  if (!isa<CollectiveOpInterface>(op))
+    return op->emitOpError("has ") << treesAttrName << ", but only collectives may";
+  auto words = dyn_cast<DictionaryAttr>(value);
+  bool isGood = words && llvm::all_of(words, [](NamedAttribute word) {
+                  StringRef name = word.getName();
+                  auto number = dyn_cast<IntegerAttr>(word.getValue());
+                  bool mayBeNone = name == "slack";
+                  return number && number.getType().isSignlessInteger(64) &&
+                         (name == "lanes" || name == "rounds" || name == "copies" ||
+                          name == "turns" || name == "slack") &&
+                         number.getInt() >= (mayBeNone ? 0 : 1) && number.getInt() <= mostOfTrees;
+                });
+  if (isGood)
+    return success();
+  return op->emitOpError("has ")
+         << treesAttrName << " = " << value
+         << ", expected lanes, rounds, copies, turns and slack, each an i64 from 1 (slack: 0) to "
+         << mostOfTrees << " or left out";
+}
+
 /// branches B1.
 static LogicalResult verifyBranchesAttr(Operation *op, Attribute value) {
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -150,6 +175,8 @@ LogicalResult NCCLXDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyChunksAttr(op, attr.getValue());
   if (attr.getName() == roundsAttrName)
     return verifyRoundsAttr(op, attr.getValue());
+  if (attr.getName() == treesAttrName)
+    return verifyTreesAttr(op, attr.getValue());
   if (attr.getName() == kSizesAttrName)
     return verifySizesAttr(op, attr.getValue());
   if (attr.getName() == branchesAttrName)

@@ -19,7 +19,9 @@ constexpr unsigned maxRounds = 200;
 constexpr double shareTolerance = 4e-3;
 /// Shares that are tried: of each root, or more where all roots together then have no more than so
 /// many; and of free roots together.
-constexpr unsigned mostShares = 12, mostTrees = 192, mostFreeShares = 48;
+constexpr unsigned mostShares = 12, mostTrees = 192, mostFreeShares = 96;
+/// Free roots' shares that are grown even where those of the linear program will do.
+constexpr unsigned fewShares = 48;
 /// Rounds in which every tree is grown anew.
 constexpr unsigned passes = 70;
 /// Edges that are looked at in all of them together: all that 16 members ever need, some tenths of
@@ -120,6 +122,12 @@ private:
   std::vector<unsigned> firstUse[2];
   /// By Tree::sums and member: what its edge to or from its parent takes, whatever the parent.
   std::vector<std::vector<Use>> always[2];
+  /// What all uses of a resource by one edge are: its load is whole times that; 0: they differ.
+  std::vector<double> quanta;
+  /// Of the linear program's rows, and what a share (of fixed roots, of all of them) costs at
+  /// least: those that show best what no packing can exceed.
+  std::vector<double> tightPrices;
+  double tightCost = 0;
   std::vector<Tree> trees;
   std::set<std::tuple<unsigned, bool, std::vector<unsigned>>> known;
 
@@ -143,10 +151,12 @@ private:
     double load = unreachable; ///< of the busiest resource, where each share has 1
   };
   std::vector<unsigned> rootsOf(unsigned shares) const;
-  double leastLoad(const std::vector<unsigned> &roots) const;
+  double leastLoad(const std::vector<unsigned> &roots, unsigned shares) const;
   double busiest(const Shares &of) const;
   Shares rounded(unsigned shares) const;
   Shares regrown(unsigned shares, double goal) const;
+  unsigned depthOf(const Shares &of, size_t share) const;
+  void flatten(Shares &of, double goal) const;
   TreePacking packing(const Shares &of, unsigned shares) const;
 };
 
@@ -200,6 +210,15 @@ Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlo
       for (auto &uses : from)
         for (Use &one : uses)
           one.perByte /= unit;
+  quanta.assign(rows, -1);
+  for (bool sums : ways)
+    for (auto &from : edges[sums])
+      for (auto &uses : from)
+        for (const Use &one : uses)
+          if (double &quantum = quanta[one.row]; quantum < 0)
+            quantum = one.perByte;
+          else if (std::abs(quantum - one.perByte) > 1e-9 * quantum)
+            quantum = 0;
   for (bool sums : ways) {
     firstUse[sums].push_back(0);
     for (auto &from : edges[sums])
@@ -378,8 +397,11 @@ bool Packer::generate(const LinearSolution &solution, double &most) {
     least = std::min(least, both);
   }
   // Any packing pays for its trees at these prices, and has no more than all of them to spend.
-  if (double cost = isFree() ? least : all; cost > 0)
-    most = std::min(most, prices / cost);
+  if (double cost = isFree() ? least : all; cost > 0 && prices / cost < most) {
+    most = prices / cost;
+    tightPrices.assign(solution.prices.begin(), solution.prices.begin() + rows);
+    tightCost = cost;
+  }
   return added;
 }
 
@@ -417,8 +439,9 @@ std::vector<unsigned> Packer::rootsOf(unsigned shares) const {
 }
 
 /// What the busiest resource has at least, whatever the trees of these roots: each member but the
-/// root has one edge.
-double Packer::leastLoad(const std::vector<unsigned> &roots) const {
+/// root has one edge; and trees are whole, so that at the prices above what resources can hold of
+/// them must pay for all.
+double Packer::leastLoad(const std::vector<unsigned> &roots, unsigned shares) const {
   std::vector<double> load(rows, 0);
   std::vector<unsigned> times(n, 0);
   for (unsigned root : roots)
@@ -427,7 +450,28 @@ double Packer::leastLoad(const std::vector<unsigned> &roots) const {
     for (unsigned v = 0; v < n; ++v)
       for (const Use &use : always[sums][v])
         load[use.row] += use.perByte * double(roots.size() - times[v]);
-  return *std::max_element(load.begin(), load.end());
+  double least = *std::max_element(load.begin(), load.end());
+  constexpr unsigned mostSteps = 1000;
+  for (unsigned step = 0; step < mostSteps && !tightPrices.empty(); ++step) {
+    double holds = 0, next = unreachable;
+    for (unsigned row = 0; row < rows; ++row) {
+      if (tightPrices[row] <= 0)
+        continue;
+      double quantum = quanta[row], whole = least;
+      if (quantum > 0) {
+        whole = std::floor(least / quantum + 1e-9) * quantum;
+        next = std::min(next, whole + quantum);
+      }
+      holds += tightPrices[row] * whole;
+    }
+    double lacks = double(shares) * tightCost * (1 - 1e-9) - holds;
+    if (lacks <= 0)
+      return least;
+    double prices = std::accumulate(tightPrices.begin(), tightPrices.end(), 0.0);
+    least = next < unreachable ? std::max(next, double(shares) * tightCost / prices)
+                               : double(shares) * tightCost / prices;
+  }
+  return least;
 }
 
 double Packer::busiest(const Shares &of) const {
@@ -504,6 +548,89 @@ Packer::Shares Packer::regrown(unsigned shares, double goal) const {
   return best;
 }
 
+/// Edges of the longest way to the root of a share and from it.
+unsigned Packer::depthOf(const Shares &of, size_t share) const {
+  unsigned depth = 0;
+  for (bool sums : ways) {
+    std::vector<unsigned> depths = depthsOf(of.roots[share], of.parents[sums][share]);
+    depth += *std::max_element(depths.begin(), depths.end());
+  }
+  return depth;
+}
+
+/// Grows the deepest trees anew, alone or together with those of some other share, as long as they
+/// become shallower and no resource has more than `goal`.
+void Packer::flatten(Shares &of, double goal) const {
+  std::vector<double> load(rows, 0), prices(rows);
+  auto put = [&](size_t share, double amount) {
+    for (bool sums : ways) {
+      const std::vector<unsigned> &parent = of.parents[sums][share];
+      for (unsigned v = 0; v < n; ++v)
+        if (parent[v] != v)
+          for (const Use &use : edges[sums][parent[v]][v])
+            load[use.row] += amount * use.perByte;
+    }
+  };
+  for (size_t share = 0; share < of.roots.size(); ++share)
+    put(share, 1);
+  auto grow = [&](size_t share, double depthPrice) {
+    for (bool sums : ways) {
+      // Of what is nearly full the price is as high as all depth.
+      double highest = 0;
+      for (unsigned row = 0; row < rows; ++row) {
+        prices[row] = std::exp(40 * (load[row] / goal - 1));
+        highest = std::max(highest, prices[row]);
+      }
+      std::vector<unsigned> &parent = of.parents[sums][share];
+      parent = grown(of.roots[share], sums, prices, depthPrice * highest);
+      for (unsigned v = 0; v < n; ++v)
+        if (parent[v] != v)
+          for (const Use &use : edges[sums][parent[v]][v])
+            load[use.row] += use.perByte;
+    }
+  };
+  auto improve = [&](std::initializer_list<size_t> those, unsigned below) {
+    std::vector<std::vector<unsigned>> before[2];
+    std::vector<double> loadBefore = load;
+    for (bool sums : ways)
+      for (size_t share : those)
+        before[sums].push_back(of.parents[sums][share]);
+    for (double depthPrice : {1.0, 0.3, 0.1, 0.03}) {
+      for (size_t share : those)
+        put(share, -1);
+      bool good = true;
+      for (size_t share : those) {
+        grow(share, depthPrice);
+        good &= depthOf(of, share) < below;
+      }
+      if (good && *std::max_element(load.begin(), load.end()) <= goal)
+        return true;
+      for (bool sums : ways)
+        for (size_t i = 0; size_t share : those)
+          of.parents[sums][share] = before[sums][i++];
+      load = loadBefore;
+    }
+    return false;
+  };
+  while (true) {
+    std::vector<unsigned> depths(of.roots.size());
+    for (size_t share = 0; share < depths.size(); ++share)
+      depths[share] = depthOf(of, share);
+    unsigned deepest = *std::max_element(depths.begin(), depths.end());
+    for (size_t share = 0; share < depths.size(); ++share) {
+      if (depths[share] < deepest)
+        continue;
+      bool done = improve({share}, deepest);
+      for (size_t other = 0; other < depths.size() && !done; ++other)
+        done = depths[other] < deepest && improve({share, other}, deepest);
+      if (!done) {
+        of.load = *std::max_element(load.begin(), load.end());
+        return;
+      }
+    }
+  }
+}
+
 TreePacking Packer::packing(const Shares &of, unsigned shares) const {
   TreePacking packing;
   packing.shares = shares;
@@ -564,13 +691,13 @@ std::optional<TreePacking> Packer::run() {
   unsigned largest = isFree() ? mostFreeShares : std::max(mostShares, mostTrees / n);
   double looks = 0;
   for (unsigned shares = 1; shares <= largest; ++shares) {
-    double least = leastLoad(rootsOf(shares));
+    double least = leastLoad(rootsOf(shares), shares);
     if (least / shares >= best.load / bestShares * (1 - tolerance))
       continue; // no better, whatever the trees
     double goal = std::max(shares / rate * (1 + shareTolerance), least * (1 + 1e-9));
     Shares found = rounded(shares);
     looks += double(passes) * double(ways.size()) * double(found.roots.size()) * double(n) * n;
-    if ((found.load > goal || shares * n <= mostFreeShares) && (looks <= mostLooks || shares == 1))
+    if ((found.load > goal || shares * n <= fewShares) && (looks <= mostLooks || shares == 1))
       if (Shares other = regrown(shares, goal); other.load <= std::max(goal, found.load))
         found = std::move(other);
     if (found.load / shares < best.load / bestShares * (1 - tolerance)) {
@@ -580,6 +707,8 @@ std::optional<TreePacking> Packer::run() {
     if (best.load / bestShares * rate <= 1 + shareTolerance)
       break;
   }
+  if (best.roots.size() <= mostTrees)
+    flatten(best, std::max(best.load, bestShares / rate * (1 + shareTolerance)));
   TreePacking result = packing(best, bestShares);
   result.leastSecondsPerByte = std::isfinite(most) ? unit / most : 0;
   return result;

@@ -1,6 +1,7 @@
 //===- Choose.cpp - What carries one collective, and what else could --------------------===//
 #include "AtLeast.h"
 #include "ByTiers.h"
+#include "TreeSearch.h"
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/Hints.h"
@@ -152,6 +153,13 @@ private:
                      double horizon = std::numeric_limits<double>::infinity());
   LogicalResult byTime(bool alternatives);
   LogicalResult searchChunks(Candidate &candidate, int64_t events);
+  /// Does nothing say how pieces follow each other along trees, and does it matter?
+  bool searchesTrees() {
+    return !op.getAlgorithm() && !op->hasAttr(treesAttrName) && choice.bytes >= leastTold;
+  }
+  double boundSeconds() const {
+    return choice.bound && !choice.bound->unreachable ? choice.bound->seconds.toDouble() : 0;
+  }
   std::string whyNotWorthIt(const Candidate &candidate);
   void keepIfBetter(const Candidate &candidate);
   /// Would `candidate`, however fast, not be taken for its bits alone?
@@ -197,7 +205,11 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
   candidate.refused = whyNotTried(op, candidate.algorithm, axes, target, byTiers);
   if (!candidate.refused.empty())
     return success();
-  FailureOr<AloneTime> time = timeAlone(op, candidate.algorithm, target, bytes, horizon);
+  bool searches = candidate.algorithm == Algorithm::Trees && searchesTrees();
+  // What is looked for may be faster than what comes first by this much.
+  constexpr double mayWin = 1.1;
+  FailureOr<AloneTime> time =
+      timeAlone(op, candidate.algorithm, target, bytes, searches ? mayWin * horizon : horizon);
   if (failed(time))
     return failure();
   candidate.refused = time->cannot;
@@ -205,7 +217,9 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
   candidate.hops = time->hops;
   if (!time->cannot.empty())
     return success();
-  candidate.seconds = time->seconds;
+  candidate.take(*time);
+  if (searches)
+    return searchTrees(op, target, bytes, choice.bytes, boundSeconds(), candidate, time->events);
   return searchChunks(candidate, time->events);
 }
 
@@ -220,7 +234,7 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
       op->hasAttr(chunksAttrName) || (flow.inCut && flow.outCut) || choice.bytes < leastTold ||
       lookupGrid(op).getNumRanks() > mostOneByOne)
     return success();
-  double bound = choice.bound && !choice.bound->unreachable ? choice.bound->seconds.toDouble() : 0;
+  double bound = boundSeconds();
   int64_t last = 0;
   for (int64_t below = most; below > 0; below /= 2)
     for (int64_t eighths : {8, 7, 6, 5}) {
@@ -230,17 +244,17 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
       last = chunks;
       if (events > mostEvents || *candidate.seconds <= goodEnough * bound)
         return success();
+      Builder b(op->getContext());
+      NamedAttribute hint = b.getNamedAttr(chunksAttrName, b.getI64IntegerAttr(chunks));
       FailureOr<AloneTime> time =
-          timeAlone(op, candidate.algorithm, target, bytes, *candidate.seconds, chunks);
+          timeAlone(op, candidate.algorithm, target, bytes, *candidate.seconds, hint);
       if (failed(time))
         return failure();
       events += time->events;
       if (!time->cannot.empty() || time->seconds >= *candidate.seconds)
         continue;
-      candidate.seconds = time->seconds;
-      candidate.scratch = time->scratch;
-      candidate.hops = time->hops;
-      candidate.chunks = chunks;
+      candidate.take(*time);
+      candidate.hint = hint;
     }
   return success();
 }

@@ -157,8 +157,8 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       return WalkResult::interrupt();
     }
     op.setAlgorithm(*choice.algorithm);
-    if (int64_t chunks = choice.chosen().chunks)
-      op->setAttr(chunksAttrName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), chunks));
+    if (const std::optional<NamedAttribute> &hint = choice.chosen().hint)
+      op->setAttr(hint->getName(), hint->getValue());
     scratch[function] += choice.chosen().scratch;
     setOrder(op);
     auto options = [](StringRef name) {

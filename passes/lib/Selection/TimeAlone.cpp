@@ -50,7 +50,8 @@ static void cloneSchedule(OpBuilder &b, ctran::ProgramOp program) {
 /// A module with one function that executes a memref form of `op` on its arguments, which are of
 /// `bytes` where that is given.
 static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
-                                     std::optional<int64_t> bytes, int64_t chunks) {
+                                     std::optional<int64_t> bytes,
+                                     std::optional<NamedAttribute> hint) {
   OpBuilder b(op->getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(op.getLoc());
   b.setInsertionPointToStart(module->getBody());
@@ -88,8 +89,8 @@ static OwningOpRef<ModuleOp> isolate(CollectiveOpInterface op, std::optional<Alg
     alone.setAlgorithm(*algorithm);
     alone->removeAttr(NCCLXDialect::getScheduleAttrName());
   }
-  if (chunks)
-    alone->setAttr(chunksAttrName, b.getI64IntegerAttr(chunks));
+  if (hint)
+    alone->setAttr(hint->getName(), hint->getValue());
   if (alone.isReduction())
     alone->setAttr("order", ReductionOrderAttr::get(b.getContext(), ReductionOrder::Any));
   func::ReturnOp::create(b, op.getLoc(), out);
@@ -121,7 +122,7 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
                                             std::optional<Algorithm> algorithm,
                                             const SelectionTarget &target,
                                             std::optional<int64_t> bytes, double horizon,
-                                            int64_t chunks) {
+                                            std::optional<NamedAttribute> hint) {
   if (failed(requireKnownSizes(op)))
     return failure();
   int64_t ranks = lookupGrid(op).getNumRanks();
@@ -130,7 +131,7 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
            << ranks << " ranks, but the topology '" << target.topology->name << "' has "
            << target.topology->numRanks();
   bool byOne = isTimedByOne(op, algorithm, target);
-  OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes, chunks);
+  OwningOpRef<ModuleOp> module = isolate(op, algorithm, bytes, hint);
   PassManager pm(op->getContext());
   pm.addPass(createLowering(target, /*oneKernel=*/false, /*blocks=*/0, byOne && !isFlat(target),
                             /*onlyTimed=*/true));

@@ -11,6 +11,8 @@ namespace mlir::ncclx {
 inline constexpr llvm::StringLiteral chunksAttrName = "ncclx.chunks";
 /// Of a collective: how its rounds stream, if rounds carry it (SPEC.md, rounds).
 inline constexpr llvm::StringLiteral roundsAttrName = "ncclx.rounds";
+/// Of a collective: in which pieces and lanes it goes, if trees carry it (SPEC.md, trees).
+inline constexpr llvm::StringLiteral treesAttrName = "ncclx.trees";
 
 } // namespace mlir::ncclx
 #endif // NCCLX_NCCLX_HINTS_H

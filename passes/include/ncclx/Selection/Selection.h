@@ -60,13 +60,13 @@ struct AloneTime {
 /// Fails, with an error at the op, where the schedule cannot be built or simulated. The op has
 /// static shapes; its algorithm attribute is not read. What is hierarchical, on GPUs, and direct
 /// exchanges of many ranks on a machine with tiers are timed by one rank for all, each as slow as
-/// the slowest. Where it takes longer than `horizon`, that alone is said. `chunks` is asked for
-/// where it is not 0 (ncclx.chunks).
+/// the slowest. Where it takes longer than `horizon`, that alone is said. `hint` is given to the op
+/// (NCCLX/Hints.h).
 FailureOr<AloneTime> timeAlone(CollectiveOpInterface op, std::optional<Algorithm> algorithm,
                                const SelectionTarget &target,
                                std::optional<int64_t> bytes = std::nullopt,
                                double horizon = std::numeric_limits<double>::infinity(),
-                               int64_t chunks = 0);
+                               std::optional<NamedAttribute> hint = std::nullopt);
 
 /// What decides the time of a collective on one target: equal keys, equal times.
 std::string timingKey(CollectiveOpInterface op);
@@ -74,10 +74,16 @@ std::string timingKey(CollectiveOpInterface op);
 /// One algorithm for one collective on one target.
 struct Candidate {
   Algorithm algorithm;
-  std::optional<double> seconds; ///< predicted
-  int64_t scratch = 0, hops = 0; ///< as in AloneTime, where it has a time
-  int64_t chunks = 0;            ///< to be asked for (ncclx.chunks); 0: as the lowering has it
-  std::string refused;           ///< why it has no time: it cannot carry the collective, or loses
+  std::optional<double> seconds;      ///< predicted
+  int64_t scratch = 0, hops = 0;      ///< as in AloneTime, where it has a time
+  std::optional<NamedAttribute> hint; ///< to be given to the op (NCCLX/Hints.h)
+  std::string refused; ///< why it has no time: it cannot carry the collective, or loses
+
+  void take(const AloneTime &time) {
+    seconds = time.seconds;
+    scratch = time.scratch;
+    hops = time.hops;
+  }
 };
 
 /// What carries a collective, why, and what else could.

@@ -9,6 +9,7 @@
 #define NCCLX_LIB_CONVERSION_ALGORITHMS_H
 
 #include "ncclx/Conversion/ScheduleBuilder.h"
+#include "ncclx/Conversion/TreeSetting.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/Topology/TreePacking.h"
 
@@ -69,6 +70,7 @@ struct CollectiveSpec {
   std::optional<Streaming> streaming;           ///< if the op asks for one
   std::optional<LinkOfGroup> link;              ///< if it is known
   const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
+  ncclx::TreeSetting treeSetting;               ///< as the op asks for it (ncclx.trees)
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in

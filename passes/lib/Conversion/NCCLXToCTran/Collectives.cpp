@@ -39,6 +39,8 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.root = getRoot(op).value_or(0);
   if (auto chunks = op->getAttrOfType<IntegerAttr>(chunksAttrName))
     spec.chunks = chunks.getInt();
+  if (auto trees = op->getAttrOfType<DictionaryAttr>(treesAttrName))
+    spec.treeSetting = TreeSetting::of(trees);
   if (spec.flow.fillsZeros() || spec.flow.isCounted() || !spec.groups.empty()) {
     Value dest = op.getDest();
     spec.zero = [this, dest](ctran::ScheduleBuilder &s, ValueRange after) {

@@ -249,6 +249,7 @@ void Planner::countBuffers() {
                              step.time + passing(ways.at({step.member, step.peer})) - own->second);
       }
   plan.buffers = int64_t(longest / round) + 2;
+  plan.leastBuffers = plan.buffers - 1;
 }
 
 TreePlan Planner::run() {

@@ -17,14 +17,12 @@ struct TreeCosts {
   double sumSecondsPerByte = 0; ///< of what it reads or writes
   /// Lanes that puts from one member to another take in turn, so that a link is busy while the
   /// next copy is started.
-  int64_t lanes = 4;
+  int64_t lanes = 1;
   /// Times that the lanes of a way take a put before a root's next one waits for the earliest of
   /// them. What a root has to give is there from the start: unheld, it takes the way from what
   /// comes later and has further to go.
-  int64_t turns = 3;
+  int64_t turns = 1;
   double slack = 0; ///< between a put and what waits for it, in lengths of a put alone
-  /// Seconds of a copy's start, a signal, a wait and a sum's start: as in LaneCosts::gpu.
-  double start = 1.5e-6, signal = 0.5e-6, wait = 0.5e-6, kernel = 0.6e-6;
 };
 
 /// What one member does with one piece of one tree.
@@ -60,6 +58,8 @@ struct TreePlan {
   int64_t lanes = 1; ///< TreeCosts::lanes
   /// Pieces of one tree that scratch memory must hold for no put to wait for credit.
   int64_t buffers = 2;
+  /// With fewer of them puts may wait for each other's credits for ever.
+  int64_t leastBuffers = 1;
 };
 
 /// Plans rounds that are as long as what the busiest way between two members has to move. Parts of

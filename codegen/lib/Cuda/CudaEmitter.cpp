@@ -84,6 +84,7 @@ LogicalResult KernelEmitter::emitPieces(ArrayRef<ctran::CopyOp> ops) {
     to.push_back(address(*dest));
     bytes.push_back(lengthOf({*source, *dest}));
   }
+  begins = false;
   startData();
   if (options.timeline)
     line() << "timeline.begin();\n";
@@ -157,6 +158,10 @@ LogicalResult KernelEmitter::emitFor(scf::ForOp loop) {
     return failure();
   std::string name = formatv("i{0}", loops++);
   e.name(loop.getInductionVar(), name);
+  auto isOther = [](ctran::ScheduleOpInterface op) {
+    return !isa<ctran::SourceOp, ctran::SinkOp, ctran::SignalOp>(op);
+  };
+  loop.walk([&](ctran::ScheduleOpInterface op) { begins &= !isOther(op); }); // a turn before
   size_t before = text.size();
   line() << formatv("for (int64_t {0} = {1}; {0} < {2}; {0} += {3}) {{\n", name, *low, *high,
                     *step);
@@ -229,6 +234,7 @@ LogicalResult KernelEmitter::emitIf(scf::IfOp branch) {
 LogicalResult KernelEmitter::emitOp(ctran::ScheduleOpInterface op) {
   if (isa<ctran::SourceOp, ctran::SinkOp>(op)) // proof only
     return success();
+  begins &= isa<ctran::SignalOp>(op);
   unsigned step = steps.size();
   steps.push_back({op, labelOf(op)});
   line() << "// " << step << ": " << labelOf(op) << "\n";
@@ -485,7 +491,8 @@ LogicalResult KernelEmitter::emitSignal(Operation *op, Value slot) {
            << ctran::stringifyRealisation(realisation)
            << "; sm lanes raise counters, and packets carry inband ones";
   if (at->op.getPerRun() == 1 && at->op.getWriters() == 1)
-    line() << formatv("signalFromBlock(1, {0}, [&](int) {{ return {1}; });\n",
+    line() << formatv("{0}(1, {1}, [&](int) {{ return {2}; });\n",
+                      begins ? "firstSignalFromBlock" : "signalFromBlock",
                       at->op.getGenerations() == 1
                           ? std::string("run + 1")
                           : formatv("run / {0} + 1", at->op.getGenerations()).str(),

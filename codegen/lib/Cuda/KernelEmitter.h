@@ -44,6 +44,7 @@ private:
   bool lines = true;       ///< every message starts on 64 bytes and has room for as many
   int64_t mostMessage = 0; ///< bytes of the longest message, and of the longest data op
   int64_t mostBytes = 0;
+  bool begins = true;    ///< the kernel has done nothing but signal
   bool unsynced = false; ///< a data op since the last barrier of the block
 
   LogicalResult analyse();

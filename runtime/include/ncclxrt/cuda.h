@@ -234,8 +234,9 @@ NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanBuffer(ncclxrtCudaPlan_t plan, siz
                                                      size_t *bytes);
 /** Enqueues one run behind what the stream holds, and the stream behind the run; with a deadline
  *  (ncclxrtCudaWatch). While the stream is captured, the run becomes part of the graph, on all
- * ranks alike; a plan of ncclxrtCudaPlanPrepare begins and ends it with a meeting of all ranks,
- * since a replay cannot count, so that replays and other runs may follow each other in any order.
+ * ranks alike. A replay cannot count: in a plan of ncclxrtCudaPlanPrepare waits leave their counters
+ * at 0 where that keeps a run from the next one, and elsewhere it begins and ends with a meeting of
+ * all ranks; so replays and other runs may follow each other in any order.
  */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaPlanRun(ncclxrtCudaPlan_t plan, void *stream);
 /** When each op of the last run began and ended, of a plan that was prepared with a timeline, and

@@ -45,6 +45,13 @@ struct AccessDesc {                      // CUmemAccessDesc
   } location;
   int flags;
 };
+struct MemoryOp { // CUstreamBatchMemOpParams
+  int kind, padding;
+  Address at;
+  uint64_t value;
+  unsigned flags, more;
+  uint64_t rest[2];
+};
 struct Copy2D { // CUDA_MEMCPY2D
   size_t fromX, fromY;
   int fromType;
@@ -80,6 +87,8 @@ constexpr int posixFile = 1, onDevice = 1, readAndWrite = 3; // of memory that i
 constexpr unsigned nonBlocking = 1, noTiming = 2, mappedHost = 2, lazyPeerAccess = 1,
                    withTiming = 0, recordInGraph = 1;
 constexpr unsigned waitAtLeast = 0, writeDefault = 0;
+constexpr int awaitOp = 4, writeOp = 5;        // of 64 bits
+constexpr size_t mostMemoryOps = 256;          // in a batch
 constexpr int bufferId = 7, deviceOrdinal = 9; // CU_POINTER_ATTRIBUTE_*
 constexpr int captureOfThread = 1, programmaticSerialization = 6;
 constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
@@ -138,6 +147,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(writeValue32, cuStreamWriteValue32_v2, (Stream, Address, uint32_t, unsigned))                  \
   F(waitValue64, cuStreamWaitValue64_v2, (Stream, Address, uint64_t, unsigned))                    \
   F(writeValue64, cuStreamWriteValue64_v2, (Stream, Address, uint64_t, unsigned))                  \
+  F(memoryOps, cuStreamBatchMemOp_v2, (Stream, unsigned, MemoryOp *, unsigned))                    \
   F(createEvent, cuEventCreate, (Event *, unsigned))                                               \
   F(destroyEvent, cuEventDestroy_v2, (Event))                                                      \
   F(record, cuEventRecord, (Event, Stream))                                                        \

@@ -118,6 +118,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
     mine = plan->makeTimelines();
   if (Status s = plan->agree(mine, shape.name, "prepared plans"); !s.ok())
     return s;
+  if (Status s = plan->replay.decide(comm); !s.ok())
+    return s;
   result = std::move(plan);
   return {};
 }
@@ -339,8 +341,10 @@ Status Plan::enqueue(Stream stream) {
   const Driver &cuda = comm.cuda();
   if (Status s = comm.call(cuda.record(entered, stream), "cuEventRecord"); !s.ok())
     return s;
-  for (Lane &lane : lanes)
+  for (Lane &lane : lanes) {
     lane.used = false;
+    lane.held.clear();
+  }
   failure = Status();
   counted = 0;
   times = timelines[capturing].get();
@@ -354,6 +358,8 @@ Status Plan::enqueue(Stream stream) {
   for (Lane &lane : lanes) {
     if (!lane.used)
       continue;
+    if (Status s = release(lane); !s.ok())
+      return s;
     if (times)
       if (Status s = times->end(size_t(&lane - lanes.data()), lane.stream); !s.ok())
         return s;
@@ -381,17 +387,16 @@ Status Plan::meet(Stream stream, size_t place) {
 }
 
 Status Plan::capture(Stream stream) {
-  const Driver &cuda = comm.cuda();
-  uint64_t *own = counters[comm.rank()];
-  auto clear = [&](size_t first, size_t count) {
-    return comm.call(
-        cuda.fill(reinterpret_cast<Address>(own + first), 0, count * sizeof(uint64_t), stream),
-        "cuMemsetD8Async");
-  };
   size_t ranks = size_t(comm.nranks());
-  if (Status s = meet(stream, 0); !s.ok())
+  bool meets = !replay.follows();
+  auto clear = [&](size_t first, size_t count) {
+    return comm.call(comm.cuda().fill(reinterpret_cast<Address>(counters[comm.rank()] + first), 0,
+                                      count * sizeof(uint64_t), stream),
+                     "cuMemsetD8Async");
+  };
+  if (Status s = meets ? meet(stream, 0) : Status(); !s.ok())
     return s;
-  if (Status s = clear(meetingFirst, ranks); !s.ok())
+  if (Status s = meets ? clear(meetingFirst, ranks) : Status(); !s.ok())
     return s;
   for (auto &array : raised)
     for (Raised &r : array)
@@ -401,7 +406,7 @@ Status Plan::capture(Stream stream) {
   Status done = enqueue(stream);
   runNumber = next;
   capturing = false;
-  if (!done.ok())
+  if (!done.ok() || !meets)
     return done;
   if (Status s = meet(stream, 1); !s.ok())
     return s;

@@ -15,6 +15,7 @@
 #include "Compile.h"
 #include "Gemm.h"
 #include "Reductions.h"
+#include "Replay.h"
 #include "Runnable.h"
 #include "Timeline.h"
 #include "ncclxrt/device/serve.h"
@@ -78,14 +79,22 @@ private:
     bool used = false;             ///< in this run
     uint64_t given = 0;            ///< ops so far
     std::vector<uint64_t> follows; ///< of each stream: how many of its ops this one comes after
+    /// Signals and waits of a captured run, which become one node of the graph.
+    std::vector<MemoryOp> held;
   };
-  ncclxrtResult_t enter(int64_t op, int64_t lane);
+  /// `joins`: the op may be held with those before it.
+  ncclxrtResult_t enter(int64_t op, int64_t lane, bool joins = false);
   /// The same, and what the lane is given next is this op's.
-  ncclxrtResult_t start(int64_t op, int64_t lane) {
-    if (auto code = enter(op, lane))
+  ncclxrtResult_t start(int64_t op, int64_t lane, bool joins = false) {
+    if (auto code = enter(op, lane, joins))
       return code;
     return startTime(op, lane);
   }
+  Status write(Lane &lane, uint64_t *slot, uint64_t value);
+  Status await(Lane &lane, const uint64_t *slot, uint64_t value);
+  Status hold(Lane &lane, int kind, const uint64_t *slot, uint64_t value);
+  /// Enqueues what is held.
+  Status release(Lane &lane);
   ncclxrtResult_t startTime(int64_t op, int64_t lane);
   void tellBytes(int64_t lane, int64_t bytes) {
     if (times && !rehearsing)
@@ -97,8 +106,8 @@ private:
     return status.ok() ? ncclxrtSuccess : fail(status.code(), status.text());
   }
   /// Checks and locates a range in this GPU's addresses.
-  ncclxrtResult_t place(const char *what, const Where &where, bool isTarget, int64_t moved,
-                        int64_t unit, device::Pieces &pieces);
+  ncclxrtResult_t place(int64_t lane, const char *what, const Where &where, bool isTarget,
+                        int64_t moved, int64_t unit, device::Pieces &pieces);
   Status copyPieces(Lane &lane, const device::Pieces &to, const device::Pieces &from);
   ncclxrtResult_t raise(int64_t lane, int64_t slots, int64_t peer, int64_t index);
   Status launchOwn(Lane &lane, Function function, unsigned blocks, unsigned threads,
@@ -138,7 +147,8 @@ private:
   CompileOptions compileOptions;
 
   /// A captured run is the same each time that it is replayed, so it is always run 0: on counters
-  /// of its own, between two meetings of all ranks, of which the second leaves all counters 0.
+  /// of its own, which waits leave at 0 where that is enough (Replay.h); elsewhere between two
+  /// meetings of all ranks, of which the second leaves all counters 0.
   Status capture(Stream stream);
   Status enqueue(Stream stream);
   Status meet(Stream stream, size_t place);
@@ -146,6 +156,7 @@ private:
   std::vector<std::vector<char *>> memory; ///< by window and rank
   std::vector<uint64_t *> counters;        ///< by rank; of ordinary runs, then of captured ones
   size_t captureFirst = 0, meetingFirst = 0;
+  Replay replay;
   std::vector<Lane> lanes; ///< streams; lane l is lanes[oneStream ? 0 : l]
   Event entered = nullptr;
   std::vector<std::vector<Raised>> raised; ///< by array and rank

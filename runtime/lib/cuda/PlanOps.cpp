@@ -23,7 +23,7 @@ ncclxrtResult_t Plan::fail(ncclxrtResult_t code, const std::string &reason) {
   return failure.code();
 }
 
-ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
+ncclxrtResult_t Plan::enter(int64_t op, int64_t lane, bool joins) {
   if (!failure.ok())
     return failure.code();
   currentOp = op;
@@ -37,6 +37,8 @@ ncclxrtResult_t Plan::enter(int64_t op, int64_t lane) {
   }
   Lane &at = lanes[placeOf(lane)];
   ++at.given;
+  if (auto code = joins ? ncclxrtSuccess : check(release(at)))
+    return code;
   if (at.used)
     return ncclxrtSuccess;
   at.used = true;
@@ -66,8 +68,8 @@ bool Plan::findRank(int64_t peer, int &rank) const {
   return peer >= -1 && peer < comm.nranks();
 }
 
-ncclxrtResult_t Plan::place(const char *what, const Where &where, bool isTarget, int64_t moved,
-                            int64_t unit, device::Pieces &pieces) {
+ncclxrtResult_t Plan::place(int64_t lane, const char *what, const Where &where, bool isTarget,
+                            int64_t moved, int64_t unit, device::Pieces &pieces) {
   int rank;
   if (!findRank(where.peer, rank))
     return fail(ncclxrtInvalidArgument, fmt::format("{}: there is no rank {}, the job has {}", what,
@@ -79,6 +81,8 @@ ncclxrtResult_t Plan::place(const char *what, const Where &where, bool isTarget,
   pieces = {memory[where.window][rank] + runNumber % w.generations * w.pitch +
                 (range.rows ? range.offset : 0),
             range.rows, range.stride, range.rowBytes};
+  if (rehearsing && rank != comm.rank())
+    replay.reach(placeOf(lane), rank);
   return ncclxrtSuccess;
 }
 
@@ -87,8 +91,12 @@ ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
     return code;
   if (other < 0 || other >= int64_t(shape.lanes.size()))
     return fail(ncclxrtInvalidArgument, fmt::format("there is no lane {}", other));
-  if (rehearsing || oneStream || lane == other)
+  if (oneStream || lane == other)
     return ncclxrtSuccess;
+  if (rehearsing) {
+    replay.order(size_t(lane), size_t(other));
+    return ncclxrtSuccess;
+  }
   Lane &later = lanes[lane], &earlier = lanes[other];
   if (!earlier.used || later.follows[other] == earlier.given)
     return ncclxrtSuccess;
@@ -96,11 +104,38 @@ ncclxrtResult_t Plan::order(int64_t op, int64_t lane, int64_t other) {
   if (times) // how long it waits there is nobody's time
     if (auto code = check(times->end(size_t(lane), later.stream)))
       return code;
+  if (auto code = check(release(earlier)))
+    return code;
   if (auto code =
           check(comm.call(comm.cuda().record(earlier.event, earlier.stream), "cuEventRecord")))
     return code;
   return check(
       comm.call(comm.cuda().waitEvent(later.stream, earlier.event, 0), "cuStreamWaitEvent"));
+}
+
+//===--- signals and waits that become one node ----------------------------------------------===//
+
+Status Plan::write(Lane &lane, uint64_t *slot, uint64_t value) {
+  return capturing ? hold(lane, writeOp, slot, value) : comm.raise(lane.stream, slot, value);
+}
+
+Status Plan::await(Lane &lane, const uint64_t *slot, uint64_t value) {
+  return capturing ? hold(lane, awaitOp, slot, value) : comm.await(lane.stream, slot, value);
+}
+
+/// In order, and a write comes after all that the stream has done (CU_STREAM_WRITE_VALUE_DEFAULT).
+Status Plan::hold(Lane &lane, int kind, const uint64_t *slot, uint64_t value) {
+  static_assert(waitAtLeast == writeDefault);
+  lane.held.push_back({kind, 0, reinterpret_cast<Address>(slot), value, waitAtLeast, 0, {}});
+  return times || lane.held.size() == mostMemoryOps ? release(lane) : Status();
+}
+
+Status Plan::release(Lane &lane) {
+  if (lane.held.empty())
+    return {};
+  std::vector<MemoryOp> ops = std::exchange(lane.held, {});
+  return comm.call(comm.cuda().memoryOps(lane.stream, unsigned(ops.size()), ops.data(), 0),
+                   "cuStreamBatchMemOp");
 }
 
 //===--- ops ---------------------------------------------------------------------------------===//
@@ -148,9 +183,9 @@ ncclxrtResult_t Plan::copy(int64_t op, int64_t lane, const Where &dst, const Whe
   device::Pieces to, from;
   if (auto code = start(op, lane))
     return code;
-  if (auto code = place("destination", dst, true, 0, 1, to))
+  if (auto code = place(lane, "destination", dst, true, 0, 1, to))
     return code;
-  if (auto code = place("source", src, false, 0, 1, from))
+  if (auto code = place(lane, "source", src, false, 0, 1, from))
     return code;
   if (to.rows * to.rowBytes != from.rows * from.rowBytes)
     return fail(ncclxrtInvalidArgument,
@@ -172,17 +207,20 @@ ncclxrtResult_t Plan::raise(int64_t lane, int64_t slots, int64_t peer, int64_t i
                 fmt::format("there is no rank {}, the job has {}", peer, comm.nranks()));
   Raised &who = raised[slots][rank];
   int32_t stream = oneStream ? 0 : int32_t(lane);
-  if (rehearsing) {
-    who.by[index] = who.by[index] == nobody || who.by[index] == stream ? stream : several;
-    return ncclxrtSuccess;
-  }
   const Shape::Slots &array = shape.slots[slots];
   int64_t place = runNumber % array.generations * array.count + index;
+  if (rehearsing) {
+    who.by[index] = who.by[index] == nobody || who.by[index] == stream ? stream : several;
+    if (writers[slots] == 1)
+      replay.raise(size_t(stream), rank, int64_t(array.first) + place);
+    else
+      replay.giveUp();
+    return ncclxrtSuccess;
+  }
   uint64_t *slot = counters[rank] + (capturing ? captureFirst : 0) + array.first + place;
   // The value that the counter gets is known where one stream alone raises it.
   if (writers[slots] == 1 && who.by[index] == stream)
-    return check(
-        comm.raise(lanes[stream].stream, slot, ++(capturing ? who.captured : who.count)[place]));
+    return check(write(lanes[stream], slot, ++(capturing ? who.captured : who.count)[place]));
   return check(launchOwn(lanes[stream], raiseKernel, 1, 1, &slot));
 }
 
@@ -190,6 +228,8 @@ Status Plan::launchOwn(Lane &lane, Function function, unsigned blocks, unsigned 
                        void *argument) {
   if (!function)
     return error(ncclxrtInvalidUsage, "the program does in this run what it did not rehearse");
+  if (Status s = release(lane); !s.ok())
+    return s;
   void *parameters[] = {argument};
   return comm.call(comm.cuda().launch(function, blocks, 1, 1, threads, 1, 1, 0, lane.stream,
                                       parameters, nullptr),
@@ -214,13 +254,13 @@ ncclxrtResult_t Plan::reduce(int64_t op, int64_t lane, int64_t kind, int64_t dty
       (count > 1 && __builtin_mul_overflow(count - 1, step, &moved)))
     return fail(ncclxrtInvalidArgument, fmt::format("{} sources at step {}", count, step));
   device::ReduceJob job{};
-  if (auto code = place("destination", dst, true, 0, unit, job.to))
+  if (auto code = place(lane, "destination", dst, true, 0, unit, job.to))
     return code;
   if (count)
-    if (auto code = place("a", a, false, moved, unit, job.a))
+    if (auto code = place(lane, "a", a, false, moved, unit, job.a))
       return code;
   if (hasB)
-    if (auto code = place("b", b, false, 0, unit, job.b))
+    if (auto code = place(lane, "b", b, false, 0, unit, job.b))
       return code;
   job.bytes = job.to.rows * job.to.rowBytes;
   if ((count && job.a.rows * job.a.rowBytes != job.bytes) ||
@@ -261,7 +301,8 @@ ncclxrtResult_t Plan::count(int64_t op, int64_t lane, int64_t window, int64_t of
     return fail(
         ncclxrtInvalidArgument,
         fmt::format("a size of {} bytes, at most {}; expected 4 or 8, and at least 0", bytes, max));
-  if (auto code = place("the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, at))
+  if (auto code =
+          place(lane, "the size", {window, -1, offset, 1, bytes, bytes}, false, 0, bytes, at))
     return code;
   size_t number = counted++;
   if (rehearsing) {
@@ -291,9 +332,9 @@ ncclxrtResult_t Plan::copySized(int64_t op, int64_t lane, const Where &dst, cons
     return fail(ncclxrtInvalidArgument,
                 fmt::format("there is no size {}, {} have been read", size, counted));
   device::SizedCopy job{};
-  if (auto code = place("destination", dst, true, 0, 1, job.to))
+  if (auto code = place(lane, "destination", dst, true, 0, 1, job.to))
     return code;
-  if (auto code = place("source", src, false, 0, 1, job.from))
+  if (auto code = place(lane, "source", src, false, 0, 1, job.from))
     return code;
   int64_t most = counts[size_t(size)].most, bytes = 0, other = 0;
   auto fits = [&](const Where &where, int64_t unit, int64_t &all) {
@@ -324,25 +365,35 @@ ncclxrtResult_t Plan::copySized(int64_t op, int64_t lane, const Where &dst, cons
 }
 
 ncclxrtResult_t Plan::signal(int64_t op, int64_t lane, int64_t slots, int64_t peer, int64_t index) {
-  if (auto code = start(op, lane))
+  if (auto code = start(op, lane, true))
     return code;
   return raise(lane, slots, peer, index);
 }
 
 ncclxrtResult_t Plan::wait(int64_t op, int64_t lane, int64_t slots, int64_t index, int64_t count,
                            int64_t value) {
-  if (auto code = start(op, lane))
+  if (auto code = start(op, lane, true))
     return code;
   if (std::string wrong = shape.wrongSlots(slots, index, count); !wrong.empty())
     return fail(ncclxrtInvalidArgument, wrong);
-  if (rehearsing || value <= 0)
+  if (value <= 0)
     return ncclxrtSuccess;
   const Shape::Slots &array = shape.slots[slots];
-  const uint64_t *first = counters[comm.rank()] + (capturing ? captureFirst : 0) + array.first +
-                          runNumber % array.generations * array.count + index;
-  for (int64_t i = 0; i < count; ++i)
-    if (auto code = check(comm.await(lanes[placeOf(lane)].stream, first + i, uint64_t(value))))
+  int64_t first =
+      int64_t(array.first) + runNumber % array.generations * int64_t(array.count) + index;
+  size_t place = placeOf(lane);
+  uint64_t *own = counters[comm.rank()] + (capturing ? captureFirst : 0);
+  for (int64_t i = first; i < first + count; ++i) {
+    if (rehearsing) {
+      replay.wait(place, i, value);
+      continue;
+    }
+    if (auto code = check(await(lanes[place], own + i, uint64_t(value))))
       return code;
+    if (capturing && replay.empties(i, value))
+      if (auto code = check(write(lanes[place], own + i, 0)))
+        return code;
+  }
   return ncclxrtSuccess;
 }
 

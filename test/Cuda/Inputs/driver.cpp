@@ -27,6 +27,9 @@ template <> struct Plain<const CUlaunchConfig *> {
 template <> struct Plain<const CUmemAccessDesc *> {
   using type = const ncclxrt::cuda::AccessDesc *;
 };
+template <> struct Plain<CUstreamBatchMemOpParams *> {
+  using type = ncclxrt::cuda::MemoryOp *;
+};
 template <> struct Plain<CUipcMemHandle> {
   using type = ncclxrt::cuda::IpcHandle;
 };
@@ -59,6 +62,12 @@ static_assert(unifiedMemory == CU_MEMORYTYPE_UNIFIED && nonBlocking == CU_STREAM
               lazyPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS &&
               waitAtLeast == CU_STREAM_WAIT_VALUE_GEQ &&
               writeDefault == CU_STREAM_WRITE_VALUE_DEFAULT);
+static_assert(awaitOp == CU_STREAM_MEM_OP_WAIT_VALUE_64 &&
+              writeOp == CU_STREAM_MEM_OP_WRITE_VALUE_64 &&
+              sizeof(MemoryOp) == sizeof(CUstreamBatchMemOpParams) &&
+              offsetof(MemoryOp, at) == offsetof(CUstreamBatchMemOpParams, waitValue.address) &&
+              offsetof(MemoryOp, value) == offsetof(CUstreamBatchMemOpParams, waitValue.value64) &&
+              offsetof(MemoryOp, flags) == offsetof(CUstreamBatchMemOpParams, writeValue.flags));
 static_assert(capabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               capabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
               has64BitStreamOps == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);

@@ -858,6 +858,21 @@ int cuStreamWriteValue64_v2(Stream s, Address at, uint64_t value, unsigned) {
   FAKE_CUDA_FAILS;
   return writeTo(s, at, value, "cuStreamWriteValue64");
 }
+int cuStreamBatchMemOp_v2(Stream s, unsigned count, MemoryOp *ops, unsigned flags) {
+  FAKE_CUDA_FAILS;
+  log("cuStreamBatchMemOp {}", count);
+  if (!count || count > mostMemoryOps || flags)
+    return invalidValue;
+  for (MemoryOp *op = ops; op != ops + count; ++op) {
+    if (op->flags || (op->kind != awaitOp && op->kind != writeOp))
+      return invalidValue;
+    int result = op->kind == awaitOp ? waitFor(s, op->at, op->value, "cuStreamWaitValue64")
+                                     : writeTo(s, op->at, op->value, "cuStreamWriteValue64");
+    if (result != success)
+      return result;
+  }
+  return success;
+}
 int cuEventCreate(Event *event, unsigned) {
   *event = new CUevent_st;
   return success;

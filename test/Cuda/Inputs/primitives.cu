@@ -32,6 +32,9 @@ __global__ void now_ns(uint64_t *o) { *o = nowNs(); }
 __global__ void signal_block(uint64_t *p) {
   signalFromBlock(1, 7, [&](int) { return p; });
 }
+__global__ void first_signal_block(uint64_t *p) {
+  firstSignalFromBlock(1, 7, [&](int) { return p; });
+}
 __global__ void wait_block(uint64_t *p, Guard g, uint64_t *o) {
   waitInBlock(1, 7, g, 0, [&](int) { return p; });
   *o = *p;

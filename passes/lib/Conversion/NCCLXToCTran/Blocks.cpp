@@ -69,12 +69,15 @@ public:
   }
 
 private:
+  /// Blocks begin at lines of 128 bytes, of which links carry half of one as long as a whole: at
+  /// 256 MiB by 132 blocks of an H200 that is 6 % (test/Bench/cuda).
+  int64_t lineGranule() const { return flatGranule(c.inType) * 8; }
   Value piece(Value window) {
-    return s.reindex(window, std::nullopt, s.freeDim(count, flatGranule(c.inType)));
+    return s.reindex(window, std::nullopt, s.freeDim(count, lineGranule()));
   }
   /// Pieces follow one another in memory (whyNotInBlocks).
   Value pieces(Value window, MemRefType type, std::optional<int64_t> dim) {
-    int64_t granule = flatGranule(c.inType);
+    int64_t granule = lineGranule();
     SmallVector<DimAttr> dims;
     if (dim)
       for (DimAttr cut : chunkDims(s, c.axes, type.getNumElements()))

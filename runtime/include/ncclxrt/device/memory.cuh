@@ -45,6 +45,11 @@ template <Scope S> __device__ __forceinline__ void storeRelease(uint64_t *p, uin
     asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+/// Orders nothing.
+__device__ __forceinline__ void storeRelaxed(uint64_t *p, uint64_t v) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
 /// Adds `v` and releases as storeRelease does.
 template <Scope S> __device__ __forceinline__ void addRelease(uint32_t *p, uint32_t v) {
   if constexpr (S == Scope::System)

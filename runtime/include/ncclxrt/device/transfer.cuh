@@ -67,7 +67,7 @@ __device__ __forceinline__ void copyAs(Workers w, int count, ToOf to, const char
     copyWide<uint8_t, 1>(w, count, to, from, split.head);
     copyWide<uint8_t, 1>(w, count, after(done), from + done, bytes - done);
   }
-  copyWide<Wide, sizeof(Wide) == 16 ? 8 : 2>(w, count, after(split.head), from + split.head,
+  copyWide<Wide, sizeof(Wide) == 16 ? 4 : 2>(w, count, after(split.head), from + split.head,
                                              split.body / int64_t(sizeof(Wide)));
 }
 } // namespace detail
@@ -104,7 +104,7 @@ __device__ __forceinline__ void copyPieces(Workers w, ToOf to, FromOf from, Byte
     least = bytes(p) < least ? bytes(p) : least;
   }
   int64_t n = bits & 15 ? 0 : least / 16, step = w.count;
-  constexpr int unroll = count < 8 ? 8 / count : 1;
+  constexpr int unroll = count < 4 ? 4 / count : 1;
   for (int64_t i = w.index; i < n; i += unroll * step) {
     uint4 v[unroll][count];
 #pragma unroll

@@ -19,6 +19,8 @@ template <Scope S, class Word> Word loadAcquire(const Word *p) {
 template <Scope S, class Word> void storeRelease(Word *p, Word v) {
   __atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
+/// Threads are not kernels: what the others did is seen by those who acquire what this one has.
+inline void storeRelaxed(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 template <Scope S, class Word> void addRelease(Word *p, Word v) {
   __atomic_fetch_add(p, v, __ATOMIC_RELEASE);
 }

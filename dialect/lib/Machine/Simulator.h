@@ -82,8 +82,10 @@ private:
 
   // SimulatorLoad.cpp
   bool load();
+  bool hasRoom(uint32_t processes);
   bool loadOp(Loading &loading);
   bool refuse(const Op &op, const std::string &why);
+  int64_t budget() const { return std::min<int64_t>(options.eventBudget, none - 1); }
   std::string query(const Op &op, uint32_t rank, OpCostQuery &out) const;
   Cost costOf(const OpCostQuery &query) const;
   uint32_t laneOf(Loading &loading, const Lane &lane);

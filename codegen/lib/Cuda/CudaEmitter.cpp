@@ -361,9 +361,11 @@ LogicalResult KernelEmitter::emitCopy(ctran::CopyOp op, unsigned step) {
   } else if (sized) {
     // Into own memory, with zeros behind it (S25).
     for (auto [i, dest] : llvm::enumerate(dests))
-      line() << formatv("copySized({0}, to[{1}], {2}, {3}, {4});\n",
-                        together ? "blockIdx.x, gridDim.x" : "0, 1", i, address(*source), length,
-                        dest.own ? dest.whole : "0");
+      line() << formatv("{0}, to[{1}], {2}, {3}, {4});\n",
+                        !together     ? "copySized(0, 1"
+                        : source->own ? "copySizedByHalves(true, blockIdx.x, gridDim.x"
+                                      : "copySizedByHalves(false, blockIdx.x, gridDim.x",
+                        i, address(*source), length, dest.own ? dest.whole : "0");
   } else {
     line() << formatv("copyBytes({0}, {1}, [&](int i) {{ return to[i]; }, {2}, {3});\n",
                       whole ? "blockWorkers()" : workers(), dests.size(), address(*source), length);

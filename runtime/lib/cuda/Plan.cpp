@@ -139,12 +139,10 @@ Status Plan::makeStreams() {
     if (Status s = comm.call(cuda.createEvent(&lane.event, noTiming), "cuEventCreate"); !s.ok())
       return s;
   }
-  if (computes)
-    if (Status s =
-            comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
-                      "cuDeviceGetAttribute");
-        !s.ok())
-      return s;
+  if (Status s = comm.call(cuda.deviceAttribute(&processors, multiprocessors, comm.deviceNumber()),
+                           "cuDeviceGetAttribute");
+      !s.ok())
+    return s;
   for (const Shape::Slots &slots : shape.slots) {
     auto &array = raised.emplace_back(comm.nranks());
     for (Raised &r : array) {

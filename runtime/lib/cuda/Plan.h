@@ -139,7 +139,7 @@ private:
   };
   std::vector<Kernel> kernels;
   bool computes = false; ///< there are kernels
-  int processors = 0;    ///< of this GPU; known where there are kernels
+  int processors = 0;    ///< of this GPU
   Address workspace = 0; ///< of all products
   int64_t workspaceLane = 0;
   bool oneStream = false;

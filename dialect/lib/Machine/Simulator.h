@@ -48,6 +48,7 @@ private:
     uint32_t head = none, tail = none; ///< of the ops that have not left it
     bool busy = false, waiting = false;
     uint32_t nextWaiter = none; ///< of what it waits for
+    uint32_t come = 0;          ///< slots of the op at its head, from the first, that have come
     double freeSince = 0;
     int64_t last = -1;
     int64_t steps = 0; ///< of the run that is being loaded
@@ -81,8 +82,10 @@ private:
 
   // SimulatorLoad.cpp
   bool load();
+  bool hasRoom(uint32_t processes);
   bool loadOp(Loading &loading);
   bool refuse(const Op &op, const std::string &why);
+  int64_t budget() const { return std::min<int64_t>(options.eventBudget, none - 1); }
   std::string query(const Op &op, uint32_t rank, OpCostQuery &out) const;
   Cost costOf(const OpCostQuery &query) const;
   uint32_t laneOf(Loading &loading, const Lane &lane);

@@ -191,9 +191,28 @@ bool Simulator::loadOp(Loading &loading) {
   return true;
 }
 
+/// Of many ranks, whether all their ops are as many as are simulated: to ask the model for the cost
+/// of millions that are then too many takes half a minute.
+bool Simulator::hasRoom(uint32_t processes) {
+  constexpr uint32_t many = 4096;
+  int64_t left = budget();
+  Op op;
+  for (uint32_t rank = 0; rank < processes && processes > many; ++rank) {
+    std::vector<int64_t> point = schedule.grid.pointOf(rank);
+    std::unique_ptr<OpStream> stream = schedule.open(&point, 0);
+    while (stream && stream->next(op) == OpStream::Result::Op)
+      if ((left -= options.runs) < 0)
+        return false;
+  }
+  return true;
+}
+
 bool Simulator::load() {
   uint32_t processes = one ? 1 : frame.numRanks();
-  int64_t budget = std::min<int64_t>(options.eventBudget, none - 1);
+  if (!hasRoom(processes)) {
+    result.message = fmt::format("more than {} ops", budget());
+    return false;
+  }
   Loading loading;
   loading.carried.resize(model.numResources());
   for (uint32_t rank = 0; rank < processes; ++rank) {
@@ -215,8 +234,8 @@ bool Simulator::load() {
           result.message = stream->why;
           return false;
         }
-        if (++result.events > budget) {
-          result.message = fmt::format("more than {} ops", budget);
+        if (++result.events > budget()) {
+          result.message = fmt::format("more than {} ops", budget());
           return false;
         }
         if (!loadOp(loading))

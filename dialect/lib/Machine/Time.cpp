@@ -36,18 +36,22 @@ void Simulator::poll(uint32_t which) {
       by = before;
     }
   }
-  if (instance.waits)
-    for (auto [slot, k] : slotsOf(i)) {
-      SlotState &state = slots[slot];
-      if (static_cast<int64_t>(state.raises.size()) < k)
+  if (instance.waits) {
+    // One at a time may come, of many: those before it are not looked at again.
+    llvm::ArrayRef<SlotUse> all = slotsOf(i);
+    for (; lane.come < all.size(); ++lane.come)
+      if (SlotState &state = slots[all[lane.come].slot];
+          static_cast<int64_t>(state.raises.size()) < all[lane.come].k)
         return waitFor(state.firstWaiter);
-      const SlotState::Raise &raise = state.raises[k - 1];
+    for (auto [slot, k] : all) {
+      const SlotState::Raise &raise = slots[slot].raises[k - 1];
       hops = std::max(hops, raise.hops);
       if (raise.time >= since) {
         since = raise.time;
         by = raise.op;
       }
     }
+  }
   if (instance.issued > now) {
     at(instance.issued, What::Poll, which);
     return;
@@ -82,6 +86,7 @@ void Simulator::pollWoken() {
 /// A lane is done with the op at its head, which leaves it.
 void Simulator::leave(LaneState &lane, uint32_t i) {
   lane.head = instances[i].next;
+  lane.come = 0;
   lane.busy = false;
   lane.freeSince = now;
   lane.last = i;

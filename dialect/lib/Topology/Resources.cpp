@@ -184,6 +184,18 @@ void ResourceModel::buildGraph() {
     list[edge.resource].capacity += link.bandwidth(rate);
   }
   marks.resize(vertices);
+  fromStart.assign(vertices, ~0u);
+  toGoal.assign(vertices, ~0u);
+  firstInto.assign(vertices + 1, 0);
+  for (unsigned v = 0; v < vertices; ++v)
+    for (const Edge &edge : out(v))
+      ++firstInto[edge.to + 1];
+  std::partial_sum(firstInto.begin(), firstInto.end(), firstInto.begin());
+  into.resize(firstInto.back());
+  std::vector<unsigned> next(firstInto.begin(), firstInto.end() - 1);
+  for (unsigned v = 0; v < vertices; ++v)
+    for (const Edge &edge : out(v))
+      into[next[edge.to]++] = {v, edge.kind};
 }
 
 void ResourceModel::buildRanks() {
@@ -273,6 +285,65 @@ Rational ResourceModel::planeCap(const std::vector<const Edge *> &path) const {
   return flow.isValid() ? flow : least;
 }
 
+/// Hops of the shortest ways from `start` to `goal` by links of tiers up to `most`, or ~0u, found
+/// from both ends: in a large machine all hosts are near the middle. `toGoal` says of each vertex
+/// on one of them how far the goal is; `seen` are the vertices of which `fromStart` and `toGoal`
+/// say something.
+unsigned ResourceModel::meet(unsigned start, unsigned goal, unsigned most,
+                             std::vector<unsigned> &seen) const {
+  auto from = [&](unsigned v) {
+    return llvm::ArrayRef(into).slice(firstInto[v], firstInto[v + 1] - firstInto[v]);
+  };
+  std::vector<unsigned> fore = {start}, back = {goal};
+  fromStart[start] = toGoal[goal] = 0;
+  seen = {start, goal};
+  unsigned f = 0, b = 0;
+  size_t foreWork = out(start).size(), backWork = from(goal).size();
+  std::vector<unsigned> met;
+  while (met.empty()) {
+    if (fore.empty() || back.empty())
+      return ~0u;
+    bool ahead = foreWork <= backWork;
+    std::vector<unsigned> &layer = ahead ? fore : back, &known = ahead ? fromStart : toGoal;
+    const std::vector<unsigned> &others = ahead ? toGoal : fromStart;
+    unsigned hops = ahead ? ++f : ++b;
+    std::vector<unsigned> following;
+    size_t work = 0;
+    auto reach = [&](unsigned v, LinkKind kind) {
+      // Never through another rank.
+      if (tier(kind) > most || known[v] != ~0u || (vertexRank[v] >= 0 && v != start && v != goal))
+        return;
+      known[v] = hops;
+      following.push_back(v);
+      work += ahead ? out(v).size() : from(v).size();
+      if (others[v] != ~0u)
+        met.push_back(v);
+      else
+        seen.push_back(v);
+    };
+    for (unsigned v : layer)
+      if (ahead)
+        for (const Edge &edge : out(v))
+          reach(edge.to, edge.kind);
+      else
+        for (auto [u, kind] : from(v))
+          reach(u, kind);
+    layer = std::move(following);
+    (ahead ? foreWork : backWork) = work;
+  }
+  for (unsigned hops = f; hops-- > 0;) {
+    std::vector<unsigned> before;
+    for (unsigned v : met)
+      for (auto [u, kind] : from(v))
+        if (tier(kind) <= most && fromStart[u] == hops && toGoal[u] == ~0u) {
+          toGoal[u] = f + b - hops;
+          before.push_back(u);
+        }
+    met = std::move(before);
+  }
+  return f + b;
+}
+
 ResourceModel::Found ResourceModel::search(unsigned source, unsigned destination) const {
   Found found;
   const RankResources &from = perRank[source], &to = perRank[destination];
@@ -285,35 +356,31 @@ ResourceModel::Found ResourceModel::search(unsigned source, unsigned destination
     return found;
   }
   unsigned start = group[topo.ranks[source]], goal = group[topo.ranks[destination]];
-  // From where it leads back, or to ranks, which no way passes: the ports of all other hosts.
-  auto isDeadEnd = [&](unsigned vertex, unsigned from) {
-    return vertex != goal && llvm::all_of(out(vertex), [&](const Edge &edge) {
-             return edge.to == from || (edge.to != goal && vertexRank[edge.to] >= 0);
-           });
-  };
   for (unsigned most = 0; most <= 3; ++most) {
-    // Breadth first, layer by layer; within a layer the widest way to each vertex wins.
+    std::vector<unsigned> layer = {start}, marked = {start}, seen;
+    unsigned all = meet(start, goal, most, seen);
+    llvm::scope_exit clear([&] {
+      for (unsigned v : seen)
+        fromStart[v] = toGoal[v] = ~0u;
+      for (unsigned v : marked)
+        marks[v].hops = ~0u;
+    });
+    if (all == ~0u)
+      continue;
+    // Of the shortest ways, layer by layer, the widest to each vertex.
     marks[start].hops = 0;
-    std::vector<unsigned> layer = {start}, marked = {start};
-    for (unsigned hops = 1; !layer.empty() && marks[goal].hops == ~0u; ++hops) {
+    for (unsigned hops = 1; hops <= all; ++hops) {
       std::vector<unsigned> following;
       std::sort(layer.begin(), layer.end());
       for (unsigned v : layer) {
-        if (v != start && vertexRank[v] >= 0)
-          continue; // never through another rank
         for (const Edge &edge : out(v)) {
           Mark &mark = marks[edge.to];
-          if (tier(edge.kind) > most || mark.hops < hops)
-            continue;
-          // Another rank is passed by no way, and so no way's end but its own.
-          if (edge.to != goal && vertexRank[edge.to] >= 0)
+          if (tier(edge.kind) > most || toGoal[edge.to] != all - hops)
             continue;
           const Rational *width = &bandwidthOf(edge);
           if (v != start && marks[v].width < *width)
             width = &marks[v].width;
           if (mark.hops == hops && !(mark.width < *width))
-            continue;
-          if (mark.hops != hops && isDeadEnd(edge.to, v))
             continue;
           if (mark.hops != hops)
             following.push_back(edge.to);
@@ -323,12 +390,6 @@ ResourceModel::Found ResourceModel::search(unsigned source, unsigned destination
       marked.insert(marked.end(), following.begin(), following.end());
       layer = std::move(following);
     }
-    llvm::scope_exit clear([&] {
-      for (unsigned v : marked)
-        marks[v].hops = ~0u;
-    });
-    if (marks[goal].hops == ~0u)
-      continue;
     std::vector<const Edge *> path;
     bool sockets = false;
     for (unsigned v = goal; v != start; v = marks[v].previous) {

@@ -227,12 +227,12 @@ LogicalResult Chooser::time(Candidate &candidate, double horizon) {
 /// way apart, as long as little is simulated. What of the chunks goes which way is a whole number,
 /// so that the time jumps up and down with theirs.
 LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
-  constexpr int64_t mostEvents = 400'000, most = 128;
+  constexpr int64_t mostEvents = 400'000, most = 128, mostRanks = 1024;
   constexpr double goodEnough = 1.005;
   Dataflow flow = op.getDataflow();
   if (candidate.algorithm != Algorithm::Hierarchical || op.getAlgorithm() ||
       op->hasAttr(chunksAttrName) || (flow.inCut && flow.outCut) || choice.bytes < leastTold ||
-      lookupGrid(op).getNumRanks() > mostOneByOne)
+      lookupGrid(op).getNumRanks() > mostRanks)
     return success();
   double bound = boundSeconds();
   int64_t last = 0;

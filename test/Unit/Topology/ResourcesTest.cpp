@@ -87,6 +87,40 @@ TEST(Resources, NeverThroughAnotherRank) {
   EXPECT_EQ(model.bandwidth(0, 4), Rational(50'000'000'000));
 }
 
+// Of ways of as many links the widest wins, wherever the searches from both ends meet; what is
+// wider and longer does not.
+TEST(Resources, TheWidestOfTheShortestWays) {
+  auto link = [](const char *from, const char *to, int rate) {
+    return std::string(R"(  {"from": ")") + from + R"(", "to": ")" + to +
+           R"(", "kind": "net", "count": 1, "raw": ")" + std::to_string(rate) +
+           R"( GB/s", "latency_ns": 1, "both_ways": true},)";
+  };
+  for (int wide : {0, 1}) {
+    std::string text = R"({"format": "ncclx-topology", "version": 1, "name": "two ways", "nodes": [
+  {"name": "gpu0", "kind": "gpu", "rank": 0, "gpu": "H100-SXM"},
+  {"name": "gpu1", "kind": "gpu", "rank": 1, "gpu": "H100-SXM"},
+  {"name": "nic0", "kind": "nic"}, {"name": "nic1", "kind": "nic"},
+  {"name": "a0", "kind": "net"}, {"name": "a1", "kind": "net"}, {"name": "b0", "kind": "net"},
+  {"name": "b1", "kind": "net"}, {"name": "c", "kind": "net"}, {"name": "end", "kind": "net"}],
+ "links": [)";
+    text += link("nic0", "a0", wide ? 10 : 30) + link("a0", "a1", 30) + link("a1", "end", 30);
+    text += link("nic0", "b0", 40) + link("b0", "b1", wide ? 20 : 5) + link("b1", "end", 40);
+    text += link("nic0", "c", 50) + link("c", "a0", 50) + link("end", "nic1", 50);
+    text += R"(
+  {"from": "gpu0", "to": "nic0", "kind": "nic", "count": 1, "raw": "50 GB/s", "latency_ns": 1, "both_ways": true},
+  {"from": "gpu1", "to": "nic1", "kind": "nic", "count": 1, "raw": "50 GB/s", "latency_ns": 1, "both_ways": true}]})";
+    ReadResult read = readJson(text, "two-ways.json");
+    ASSERT_TRUE(read.topology.has_value());
+    ResourceModel model(*read.topology, Rate::raw);
+    for (auto [from, to] : {std::pair(0u, 1u), {1u, 0u}}) {
+      std::optional<Route> route = model.route(from, to);
+      ASSERT_TRUE(route.has_value());
+      EXPECT_EQ(route->cap, Rational(wide ? 20'000'000'000 : 30'000'000'000));
+      EXPECT_EQ(route->latencyNs, Rational(6));
+    }
+  }
+}
+
 TEST(Resources, Eccentricity) {
   auto of = [](const Topology &topo, std::vector<unsigned> group) {
     ResourceModel model(topo, Rate::payload);

@@ -131,6 +131,7 @@ private:
   void buildGraph();
   void buildRanks();
   Found search(unsigned source, unsigned destination) const;
+  unsigned meet(unsigned start, unsigned goal, unsigned most, std::vector<unsigned> &seen) const;
   const Found &find(unsigned source, unsigned destination);
   Rational planeCap(const std::vector<const Edge *> &path) const;
 
@@ -143,12 +144,16 @@ private:
   std::vector<std::pair<unsigned, bool>> vertexName;
   std::vector<unsigned> vertexKind; ///< by vertex: equal where names differ in numbers alone
   std::vector<Edge> edges;          ///< those of a vertex behind each other
-  std::vector<unsigned> firstEdge, numEdges; ///< by vertex
+  std::vector<unsigned> firstEdge, numEdges;       ///< by vertex
+  std::vector<std::pair<unsigned, LinkKind>> into; ///< where edges come from, by where they lead
+  std::vector<unsigned> firstInto;                 ///< by vertex, and one more
   std::vector<std::vector<unsigned>> moreLinks;
-  mutable std::vector<Mark> marks;  ///< of a search, by vertex; reset behind it
-  std::vector<int> throughResource; ///< by vertex, -1: no limit
-  std::vector<int> vertexRank;      ///< by vertex, -1: not a rank's
-  std::vector<bool> inNetwork;      ///< by vertex: can all of it multicast and reduce
+  // Of a search, by vertex; reset behind it.
+  mutable std::vector<Mark> marks;
+  mutable std::vector<unsigned> fromStart, toGoal; ///< hops; ~0u: unknown
+  std::vector<int> throughResource;                ///< by vertex, -1: no limit
+  std::vector<int> vertexRank;                     ///< by vertex, -1: not a rank's
+  std::vector<bool> inNetwork; ///< by vertex: can all of it multicast and reduce
   std::map<std::pair<unsigned, unsigned>, Found> cache;
 };
 

@@ -262,22 +262,24 @@ ReduceScatter::Piece ReduceScatter::produce(size_t t, Value number, Tokens &toke
     indices.push_back(s.sub(distance, 1));
     return s.slot(slots, indices);
   };
-  auto put = [&](Value distance, const Piece &piece) {
+  auto put = [&](Value distance, const Piece &piece, ValueRange before) {
     Point to = levels.peer(t, distance);
     return s.put(piece.box,
                  s.range(s.at(held[t], to), s.add(firstOf(t, number), s.sub(distance, 1))),
-                 slot(s.at(data[t], to), distance), joined(piece.ready, granted[t]), "put part");
+                 slot(s.at(data[t], to), distance), joined(joined(piece.ready, granted[t]), before),
+                 "put part");
   };
   auto further = [&](Value distance) { return s.add(s.mul(number, level.size), distance); };
   if (t + 1 == levels.count()) {
     levels.forPeers(t, tokens, at[t], [&](Value distance) {
-      return put(distance, produce(t + 1, further(distance), tokens));
+      return put(distance, produce(t + 1, further(distance), tokens), {});
     });
   } else {
     // The lanes in turn, in one loop: a piece is put when it is summed.
     auto step = [&](Value distance, int64_t lane, Tokens &tokens) {
       Piece piece = produce(t + 1, further(distance), tokens);
-      return levels.onLane(t, lane, [&] { return put(distance, piece); });
+      // What levels further in do in loops hands on this lane's token, too.
+      return levels.onLane(t, lane, [&] { return put(distance, piece, tokens[at[t] + lane]); });
     };
     int64_t rounds = (level.size - 1) / level.lanes;
     tokens = levels.loop(0, rounds, tokens, [&](Value round, Tokens &tokens) {

@@ -1,5 +1,6 @@
 //===- HostCompute.cpp - linalg, arith, math, scf, func to LLVM -----------===//
 #include "ncclx/Reference/HostCompute.h"
+#include "ncclx/Reference/CountedLoops.h"
 
 #include "HostLowering.h"
 
@@ -125,7 +126,17 @@ static void spellOutEmptyLayouts(ModuleOp module) {
   }
 }
 
+/// What graphs say of their arguments means nothing to LLVM, which warns of what it does not know.
+static void dropArgumentAttributes(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      for (NamedAttribute attribute : mlir::function_interface_impl::getArgAttrs(function, i))
+        if (!attribute.getName().strref().starts_with("llvm."))
+          function.removeArgAttr(i, attribute.getName());
+}
+
 static LogicalResult convertToLLVM(ModuleOp module) {
+  dropArgumentAttributes(module);
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
@@ -174,6 +185,7 @@ LogicalResult mlir::ncclx::lowerComputeToLLVM(ModuleOp module) {
   views.addPass(createLowerAffinePass());
   if (failed(views.run(module)) || failed(legalizeFloats(module)))
     return failure();
+  countLoops(module);
   PassManager branches(module.getContext());
   branches.addPass(createSCFToControlFlowPass());
   if (failed(branches.run(module)) || failed(convertToLLVM(module)))

@@ -10,6 +10,7 @@
 #include "ncclx/NCCLX/AssumeUniform.h"
 #include "ncclx/NCCLX/NCCLX.h"
 #include "ncclx/NCCLX/Sizes.h"
+#include "ncclx/Reference/CountedLoops.h"
 #include "ncclx/Reference/HostCompute.h"
 #include "ncclx/Reference/Interpreter.h"
 
@@ -610,6 +611,7 @@ void Lowering::buildEntry(ArrayRef<Type> inputs, ArrayRef<Type> results, StringR
 LogicalResult Lowering::run(StringRef function) {
   if (failed(isolate(function)) || failed(answerGets(module)))
     return failure();
+  countLoops(module);
   exchangeAssumptions();
   if (failed(addSites()))
     return failure();

@@ -8,6 +8,7 @@
 
 #include "StageBlocks.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Reference/CountedLoops.h"
 #include "ncclx/Transforms/Communication.h"
 
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -25,6 +26,7 @@ AssumeUniformOp ncclx::checkOf(Block *block) {
 }
 
 static LogicalResult flatten(func::FuncOp function) {
+  countLoops(function);
   MLIRContext *context = function.getContext();
   ConversionTarget target(*context);
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });

@@ -2,9 +2,11 @@
 
 #include "Flow.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/Reference/CountedLoops.h"
 #include "ncclx/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Remarks.h"
@@ -23,6 +25,8 @@ struct UnrollCommunication : ncclx::impl::UnrollCommunicationBase<UnrollCommunic
   using Base::Base;
 
   void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      countLoops(function);
     SmallVector<scf::ForOp> loops; // inner ones first
     getOperation().walk([&](scf::ForOp loop) {
       if (holdsCommunication(loop))

@@ -1,6 +1,7 @@
 // RUN: ncclx-opt %s --ncclx-split-branches --split-input-file | FileCheck %s
 // RUN: ncclx-opt %s --ncclx-split-branches --ncclx-bufferize --convert-ncclx-to-ctran \
 // RUN:   --ctran-verify --split-input-file | FileCheck %s --check-prefix=PROGRAMS
+// RUN: ncclx-opt %s --ncclx-split-branches -o /dev/null --split-input-file --remarks-filter=ncclx-split-branches --remark-policy=all 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ncclx.grid @g ["x" = 4]
 
@@ -75,6 +76,50 @@ func.func @counted(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (ten
   }
   %v = ncclx.await %r#2 : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
   return %r#0, %v : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+
+// What is awaited in its own stage stays in flight there, beside one that goes from stage to stage and does not.
+// CHECK-LABEL: func.func @beside.0(
+// CHECK-NOT:     ncclx.start
+// CHECK-LABEL: func.func @beside.2(
+// CHECK:         ncclx.start
+// CHECK-NEXT:      ncclx.all_gather
+// CHECK:         ncclx.await
+// CHECK-NOT:     ncclx.start
+// REMARK:      split-stages.mlir:[[# @LINE + 10]]:8: remark: [Missed] FutureAwaited {{.*}}it would be in flight between stages: it is awaited where it starts
+// REMARK-NOT:  FutureAwaited
+// REMARK:      split-stages.mlir:[[# @LINE + 19]]:10: remark: [Missed] FutureAwaited
+// REMARK-NOT:  FutureAwaited
+func.func @beside(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (tensor<4xf32>, tensor<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = tensor.extract %n[%c0] : tensor<1xi32>
+  %turns = arith.index_cast %i : i32 to index
+  %z = tensor.empty() : tensor<16xf32>
+  %f = ncclx.start {
+    %p = ncclx.permute %a shift 1 over @g["x"] : tensor<4xf32> -> tensor<4xf32>
+    ncclx.yield %p : tensor<4xf32>
+  } : !ncclx.future<tensor<4xf32>>
+  %r:2 = scf.for %k = %c0 to %turns step %c1 iter_args(%x = %z, %g = %f)
+      -> (tensor<16xf32>, !ncclx.future<tensor<4xf32>>) {
+    %v = ncclx.await %g : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+    %l = ncclx.start {
+      %p = ncclx.all_gather %v dim 0 over @g["x"] : tensor<4xf32> -> tensor<16xf32>
+      ncclx.yield %p : tensor<16xf32>
+    } : !ncclx.future<tensor<16xf32>>
+    %h = ncclx.start {
+      %p = ncclx.permute %v shift 1 over @g["x"] : tensor<4xf32> -> tensor<4xf32>
+      ncclx.yield %p : tensor<4xf32>
+    } : !ncclx.future<tensor<4xf32>>
+    %w = ncclx.await %l : !ncclx.future<tensor<16xf32>> -> tensor<16xf32>
+    scf.yield %w, %h : tensor<16xf32>, !ncclx.future<tensor<4xf32>>
+  }
+  %v = ncclx.await %r#1 : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+  return %v, %r#0 : tensor<4xf32>, tensor<16xf32>
 }
 
 // -----

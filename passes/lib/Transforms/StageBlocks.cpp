@@ -16,6 +16,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
@@ -47,24 +48,35 @@ static LogicalResult flatten(func::FuncOp function) {
   return failure(nested.wasInterrupted());
 }
 
-/// Where a future would be in flight between stages, all of the function's are values at once.
+/// Whether nothing but awaits of its own block use the future.
+static bool isAwaitedInStage(StartOp start) {
+  return llvm::all_of(start.getFuture().getUsers(), [&](Operation *user) {
+    return isa<AwaitOp>(user) && user->getBlock() == start->getBlock();
+  });
+}
+
+/// A future that would be in flight between stages is a value at once, with all that it may be one
+/// of.
 static LogicalResult awaitAtOnce(func::FuncOp function) {
   OpBuilder b(function.getContext());
-  auto isFuture = [](Value v) { return isa<FutureType>(v.getType()); };
-  bool crosses = llvm::any_of(llvm::drop_begin(function.getBody()), [&](Block &block) {
-    return llvm::any_of(block.getArguments(), isFuture);
+  SmallVector<StartOp> starts;
+  llvm::SmallPtrSet<Value, 8> kept;
+  function.walk([&](StartOp start) {
+    if (isAwaitedInStage(start)) {
+      kept.insert(start.getFuture());
+      return;
+    }
+    starts.push_back(start);
+    remark::missed(start.getLoc(),
+                   remark::RemarkOpts::name("FutureAwaited").category("ncclx-split-branches"))
+        << remark::reason("it would be in flight between stages: it is awaited where it starts");
   });
-  function.walk([&](Operation *op) {
-    for (Value operand : op->getOperands())
-      crosses |= isFuture(operand) &&
-                 function.getBody().findAncestorBlockInRegion(*operand.getParentBlock()) !=
-                     function.getBody().findAncestorBlockInRegion(*op->getBlock());
-  });
-  if (!crosses)
+  if (starts.empty())
     return success();
+  auto isFuture = [](Value v) { return isa<FutureType>(v.getType()); };
   WalkResult walked = function.walk([&](Operation *op) {
-    auto open = [](Value v) {
-      if (auto future = dyn_cast<FutureType>(v.getType()))
+    auto open = [&](Value v) {
+      if (auto future = dyn_cast<FutureType>(v.getType()); future && !kept.contains(v))
         v.setType(future.getValue());
     };
     for (Region &region : op->getRegions())
@@ -75,6 +87,8 @@ static LogicalResult awaitAtOnce(func::FuncOp function) {
       llvm::for_each(op->getResults(), open);
       return WalkResult::advance();
     }
+    if (kept.contains(await.getFuture()))
+      return WalkResult::advance();
     auto whole = cast<RankedTensorType>(
         isFuture(await.getFuture()) ? cast<FutureType>(await.getFuture().getType()).getValue()
                                     : await.getFuture().getType());
@@ -105,8 +119,6 @@ static LogicalResult awaitAtOnce(func::FuncOp function) {
   });
   if (walked.wasInterrupted())
     return failure();
-  SmallVector<StartOp> starts;
-  function.walk([&](StartOp op) { starts.push_back(op); });
   for (StartOp start : starts) {
     Operation *collective = start.getCollective();
     collective->moveBefore(start);

@@ -79,6 +79,28 @@ TEST(EquivalenceStages, FuturesGoRound) {
   expectEqual(g, {.runs = 5});
 }
 
+// One that is awaited in its own stage is in flight there, beside one that goes round.
+TEST(EquivalenceStages, FuturesInAStage) {
+  for (bool cpp : {false, true}) {
+    GraphText g({{"x", 3}});
+    Tensor a = g.argument({3, 4}, "f32"), flags = g.uniformArgument({1}, "i32");
+    g.async = true;
+    Tensor f = g.permute(a, "shift 1", {"x"});
+    Carried r = g.loop(g.count(flags, 0, 3), {f, a}, [&](const std::string &, const Carried &x) {
+      Tensor here = g.await(x[0]);
+      g.async = true;
+      Tensor sums = g.allReduce(x[1], sumF32, {"x"});
+      Tensor beside = g.elementwise("add", x[1], here);
+      g.async = true;
+      Tensor next = g.permute(here, "shift 1", {"x"});
+      return Carried{next, g.elementwise("sub", beside, g.await(sums))};
+    });
+    g.result(g.await(r[0]));
+    g.result(r[1]);
+    expectEqual(g, {.runs = 5, .cpp = cpp});
+  }
+}
+
 // Scalars of several types between stages: an index, a flag, an f32, an i8 and a bf16.
 TEST(EquivalenceStages, ScalarsAreHandedOn) {
   GraphText g({{"x", 2}});

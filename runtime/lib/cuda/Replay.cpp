@@ -46,8 +46,8 @@ public:
   Node node(At at, int run) const { return begin(at.rank, run) + 1 + at.step; }
   const Step &step(At at) const { return all[at.rank][at.step]; }
 
-  /// Of every node whether it comes after `from`, or is it.
-  std::vector<bool> after(Node from) const {
+  /// Of every node whether it comes after `from`, or is it; once `until` does, of no more.
+  std::vector<bool> after(Node from, Node until = ~Node(0)) const {
     std::vector<bool> seen(next.size());
     std::vector<Node> left{from};
     while (!left.empty()) {
@@ -56,10 +56,13 @@ public:
       if (seen[node])
         continue;
       seen[node] = true;
+      if (node == until)
+        break;
       left.insert(left.end(), next[node].begin(), next[node].end());
     }
     return seen;
   }
+  bool leads(Node from, Node to) const { return after(from, to)[to]; }
 
   std::map<std::pair<int, int64_t>, Counter> counters; ///< by the rank that has it, and place
   std::map<int, std::vector<At>> reached;              ///< by the rank whose memory it is
@@ -128,15 +131,15 @@ std::optional<std::map<int64_t, int64_t>> Replay::lastOf(int rank, const std::ve
       return {};
     Paths::Node emptied = paths.node(*last, 0);
     for (At at : counter.waits)
-      if (at.step != last->step && (isLast(at) || !paths.after(paths.node(at, 0))[emptied]))
+      if (at.step != last->step && (isLast(at) || !paths.leads(paths.node(at, 0), emptied)))
         return {};
-    if (!paths.after(emptied)[paths.node(counter.raises[0], 1)])
+    if (!paths.leads(emptied, paths.node(counter.raises[0], 1)))
       return {};
     lasts[place.second] = int64_t(counter.raises.size());
   }
   std::vector<bool> begun = paths.after(paths.begin(rank, 0));
   for (At at : paths.reached[rank])
-    if (!begun[paths.node(at, 0)] || !paths.after(paths.node(at, 0))[paths.end(rank, 0)])
+    if (!begun[paths.node(at, 0)] || !paths.leads(paths.node(at, 0), paths.end(rank, 0)))
       return {};
   return lasts;
 }

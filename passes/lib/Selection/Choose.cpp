@@ -246,15 +246,10 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
         return success();
       Builder b(op->getContext());
       NamedAttribute hint = b.getNamedAttr(chunksAttrName, b.getI64IntegerAttr(chunks));
-      FailureOr<AloneTime> time =
-          timeAlone(op, candidate.algorithm, target, bytes, *candidate.seconds, hint);
-      if (failed(time))
+      int64_t taken = 0;
+      if (failed(tryHint(op, target, bytes, candidate, hint, taken)))
         return failure();
-      events += time->events;
-      if (!time->cannot.empty() || time->seconds >= *candidate.seconds)
-        continue;
-      candidate.take(*time);
-      candidate.hint = hint;
+      events += taken;
     }
   return success();
 }
@@ -281,9 +276,7 @@ std::string Chooser::whyNotWorthIt(const Candidate &candidate) {
     return "";
   StringRef name = stringifyAlgorithm(*fastest);
   if (isPacked(candidate.algorithm)) {
-    bool atBound = choice.bound && !choice.bound->unreachable &&
-                   best <= 1.02 * choice.bound->seconds.toDouble();
-    if (atBound)
+    if (best <= 1.02 * boundSeconds())
       return llvm::formatv("{0} is within 2 % of the bound", name);
     return target.repeatable && choice.bytes < leastTold ? "what all ranks do alike carries it"
                                                          : "";

@@ -176,3 +176,18 @@ FailureOr<AloneTime> mlir::ncclx::timeAlone(CollectiveOpInterface op,
   alone.hops = time.hops;
   return alone;
 }
+
+FailureOr<bool> mlir::ncclx::tryHint(CollectiveOpInterface op, const SelectionTarget &target,
+                                     std::optional<int64_t> bytes, Candidate &candidate,
+                                     NamedAttribute hint, int64_t &events) {
+  FailureOr<AloneTime> time =
+      timeAlone(op, candidate.algorithm, target, bytes, *candidate.seconds, hint);
+  if (failed(time))
+    return failure();
+  events = time->events;
+  if (!time->cannot.empty() || time->seconds >= *candidate.seconds)
+    return false;
+  candidate.take(*time);
+  candidate.hint = hint;
+  return true;
+}

@@ -52,18 +52,16 @@ FailureOr<bool> TreeSearch::attempt(TreeSetting next) {
     return false;
   NamedAttribute hint(StringAttr::get(op->getContext(), treesAttrName),
                       next.hint(op->getContext()));
-  FailureOr<AloneTime> time =
-      timeAlone(op, candidate.algorithm, target, bytes, *candidate.seconds, hint);
-  if (failed(time))
+  int64_t taken = 0;
+  FailureOr<bool> better = tryHint(op, target, bytes, candidate, hint, taken);
+  if (failed(better))
     return failure();
-  spent += time->events;
-  if (!time->cannot.empty() || time->seconds >= *candidate.seconds)
-    return false;
-  best = next;
-  last = time->events;
-  candidate.take(*time);
-  candidate.hint = hint;
-  return true;
+  spent += taken;
+  if (*better) {
+    best = next;
+    last = taken;
+  }
+  return better;
 }
 
 LogicalResult TreeSearch::run(const topology::TreePacking &packing, double payload) {

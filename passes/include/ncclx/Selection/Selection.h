@@ -86,6 +86,12 @@ struct Candidate {
   }
 };
 
+/// Times a candidate that has a time with another hint; where that is faster it is the candidate's.
+/// Gives whether it is; `events` is what simulating it took. Fails as timeAlone does.
+FailureOr<bool> tryHint(CollectiveOpInterface op, const SelectionTarget &target,
+                        std::optional<int64_t> bytes, Candidate &candidate, NamedAttribute hint,
+                        int64_t &events);
+
 /// What carries a collective, why, and what else could.
 struct Choice {
   std::optional<Algorithm> algorithm; ///< none: nothing can carry it

@@ -104,6 +104,10 @@ struct InFlight {
   SmallVector<Value> others;
   /// Writes the rest. The output holds its value, visibly, after the tokens given.
   std::function<SmallVector<Value>()> finish;
+  /// There is no rest: all has been written.
+  void finishWith(SmallVector<Value> ready) {
+    finish = [ready = std::move(ready)]() { return ready; };
+  }
   /// Writes the wait for the chunk that one member contributed, or null: then a chunk is waited for
   /// with the whole. May be called any number of times before `finish`.
   std::function<Value(ArrayRef<int64_t> member)> chunk;
@@ -291,6 +295,11 @@ Value demandExchanged(ScheduleBuilder &s, const CollectiveSpec &c, Value out, Va
 Value sourceRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Members &members);
 Value demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Members &members,
                    ValueRange ready);
+
+/// What `atRoot` writes at the root, and elsewhere the zeros of an output that gets nothing, after
+/// the tokens given.
+Value finishAtRoot(ScheduleBuilder &s, const CollectiveSpec &c, Value isRoot, ValueRange after,
+                   llvm::function_ref<Value()> atRoot);
 
 /// A broadcast's root copies what it has to its own output; gives the token, elsewhere `start`.
 Value keepAtRoot(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v, Value isRoot,

@@ -66,15 +66,6 @@ private:
   Value blocks(Value view, Value from, Value d) {
     return s.interval(view, from, s.min(d, s.sub(s.constant(n), from)));
   }
-  /// All of a tree's ops stand where it starts; the output is ready after these.
-  static void finishWith(InFlight &flight, ArrayRef<Value> ready) {
-    SmallVector<Value> tokens(ready);
-    flight.finish = [tokens]() { return tokens; };
-  }
-  /// What the root has, and the others' zeros.
-  Value finishAtRoot(Value done, llvm::function_ref<Value()> atRoot) {
-    return s.branch(isRoot, atRoot, [&] { return c.zero(s, joined(c.outFree, done)); });
-  }
 };
 
 InFlight Tree::broadcast() {
@@ -108,7 +99,7 @@ InFlight Tree::broadcast() {
         },
         [&] { return here; });
   });
-  finishWith(flight, {done, demandRooted(s, c, v, members, done)});
+  flight.finishWith({done, demandRooted(s, c, v, members, done)});
   return flight;
 }
 
@@ -164,14 +155,14 @@ InFlight Tree::reduce() {
         },
         [&] { return added; });
   });
-  Value finished = finishAtRoot(done, [&] {
+  Value finished = finishAtRoot(s, c, isRoot, joined(c.outFree, done), [&] {
     SmallVector<Value> after = joined(done, c.outFree);
     Value out = c.combination.divide
                     ? s.reduce(c.lastStep(), s.range(sum), s.range(v.out), after, "divide")
                     : s.copy(s.range(sum), s.range(v.out), Value(), after, s.controlLane(), "home");
     return demandRooted(s, c, v, members, out);
   });
-  finishWith(flight, {finished, done});
+  flight.finishWith({finished, done});
   return flight;
 }
 
@@ -207,14 +198,14 @@ InFlight Tree::gather() {
         },
         [&] { return more; });
   });
-  Value finished = finishAtRoot(done, [&] {
+  Value finished = finishAtRoot(s, c, isRoot, joined(c.outFree, done), [&] {
     Value home = s.loop(0, n, done, [&](Value j, Value before) {
       return s.copy(s.range(parts, j), s.range(v.out, members.point(member(j))), Value(),
                     joined({done, before}, c.outFree), s.controlLane(), "home");
     });
     return demandRooted(s, c, v, members, home);
   });
-  finishWith(flight, {finished, done});
+  flight.finishWith({finished, done});
   return flight;
 }
 
@@ -269,7 +260,7 @@ InFlight Tree::scatter() {
   SmallVector<Value> tokens =
       joined(home, ArrayRef(after).drop_front(joined(done, c.outFree).size()));
   tokens.push_back(demandRooted(s, c, v, members, tokens));
-  finishWith(flight, tokens);
+  flight.finishWith(tokens);
   return flight;
 }
 

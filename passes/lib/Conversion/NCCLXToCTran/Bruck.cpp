@@ -90,7 +90,7 @@ InFlight Bruck::allGather() {
   flight.inFree = {done};
   SmallVector<Value> ready{done, kept};
   ready.push_back(cycle.demand(v.out, ready));
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }
 
@@ -147,7 +147,7 @@ InFlight Bruck::reduction() {
       return s.copy(s.range(v.out, cycle.own()), to, Value(), after, s.controlLane(), "own");
     }));
   ready.push_back(cycle.demand(v.out, ready));
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }
 

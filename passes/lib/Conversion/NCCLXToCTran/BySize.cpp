@@ -91,6 +91,6 @@ ctran::emitBySize(ScheduleBuilder &s, const CollectiveSpec &c,
     llvm::append_range(ready, all.slice(free, whole - free));
     llvm::append_range(flight.others, all.drop_front(whole));
   }
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }

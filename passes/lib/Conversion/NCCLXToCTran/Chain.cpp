@@ -100,7 +100,7 @@ InFlight Chain::broadcast() {
   flight.inFree = {kept, passed};
   SmallVector<Value> ready{passed, kept};
   ready.push_back(demandRooted(s, c, v, members, {passed, kept}));
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }
 
@@ -146,11 +146,9 @@ InFlight Chain::reduce() {
   InFlight flight;
   flight.inFree = {scaled ? start : done};
   flight.others = {done};
-  SmallVector<Value> ready{s.branch(
-      isRoot, [&] { return demandRooted(s, c, v, members, done); },
-      [&] { return c.zero(s, joined(c.outFree, done)); })};
-  ready.push_back(done);
-  flight.finish = [ready]() { return ready; };
+  Value finished = finishAtRoot(s, c, isRoot, joined(c.outFree, done),
+                                [&] { return demandRooted(s, c, v, members, done); });
+  flight.finishWith({finished, done});
   return flight;
 }
 

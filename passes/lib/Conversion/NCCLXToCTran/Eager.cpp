@@ -91,25 +91,22 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   flight.inFree = {sent};
   flight.finish = [s, c, v, parts, data, taken, isRoot, sent]() mutable -> SmallVector<Value> {
     Members members(s, c.axes);
-    Value done = s.branch(
-        isRoot,
-        [&] {
-          Value home = s.forEachPeer(c.axes, sent, [&](const Point &peer, Value before) {
-            SmallVector<Value> from = pointOf(s, c.axes, peer);
-            Value here = s.arrive(s.slot(data, from), s.constant(1), before, "await data");
-            return c.flow.combines ? here
-                                   : s.copy(s.range(parts, from), s.range(v.out, from), Value(),
-                                            joined(here, c.outFree), s.controlLane(), "home");
-          });
-          if (c.flow.combines)
-            home = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())),
-                            s.range(v.out), joined({home, sent}, c.outFree), "reduce");
-          Value told = s.forEachPeer(c.axes, home, [&](const Point &peer, Value before) {
-            return s.signal(s.slot(s.at(taken, peer)), {home, before}, s.controlLane(), "taken");
-          });
-          return demandRooted(s, c, v, members, {home, sent, told});
-        },
-        [&] { return c.zero(s, joined(c.outFree, sent)); });
+    Value done = finishAtRoot(s, c, isRoot, joined(c.outFree, sent), [&] {
+      Value home = s.forEachPeer(c.axes, sent, [&](const Point &peer, Value before) {
+        SmallVector<Value> from = pointOf(s, c.axes, peer);
+        Value here = s.arrive(s.slot(data, from), s.constant(1), before, "await data");
+        return c.flow.combines ? here
+                               : s.copy(s.range(parts, from), s.range(v.out, from), Value(),
+                                        joined(here, c.outFree), s.controlLane(), "home");
+      });
+      if (c.flow.combines)
+        home = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), s.range(v.out),
+                        joined({home, sent}, c.outFree), "reduce");
+      Value told = s.forEachPeer(c.axes, home, [&](const Point &peer, Value before) {
+        return s.signal(s.slot(s.at(taken, peer)), {home, before}, s.controlLane(), "taken");
+      });
+      return demandRooted(s, c, v, members, {home, sent, told});
+    });
     return {done, sent};
   };
   return flight;

@@ -207,7 +207,7 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
   InFlight flight;
   flight.inFree = done;
   done.push_back(s.sink(s.range(out), c.name, {}, c.axes, done));
-  flight.finish = [done]() { return done; };
+  flight.finishWith(done);
   return flight;
 }
 

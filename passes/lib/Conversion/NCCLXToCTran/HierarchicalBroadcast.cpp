@@ -257,7 +257,7 @@ InFlight Broadcast::emit() {
       });
   flight.inFree = {done};
   SmallVector<Value> ready{done, demandRooted(s, c, whole, members, done)};
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }
 

@@ -203,7 +203,7 @@ InFlight allGather(ScheduleBuilder &s, const CollectiveSpec &c) {
   InFlight flight;
   flight.inFree = done;
   done.push_back(s.sink(s.range(out), c.name, {}, {}, done));
-  flight.finish = [done]() { return done; };
+  flight.finishWith(done);
   return flight;
 }
 
@@ -382,7 +382,7 @@ InFlight reduceScatter(ScheduleBuilder &s, const CollectiveSpec &given) {
   flight.inFree = done;
   Value mine = parts.even ? s.range(out) : s.range(out, own);
   done.push_back(s.sink(mine, c.name, own, c.axes, done));
-  flight.finish = [done]() { return done; };
+  flight.finishWith(done);
   return flight;
 }
 
@@ -479,7 +479,7 @@ InFlight allToAll(ScheduleBuilder &s, const CollectiveSpec &c) {
                            levels.arrived(1, s.slot(within), s.constant(1), "await all")});
   SmallVector<Value> ready{all};
   ready.push_back(demandExchanged(s, c, v.out, all));
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }
 

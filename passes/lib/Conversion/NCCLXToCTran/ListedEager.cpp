@@ -214,24 +214,21 @@ InFlight ListedEager::toRoot() {
 }
 
 SmallVector<Value> ListedEager::finishToRoot() {
-  Value done = s.branch(
-      isRoot,
-      [&] {
-        Value last = fromEach(sent, [&](int64_t by, Value before) {
-          SmallVector<Value> from = behindRoot(by);
-          Value here = s.arrive(s.slot(data, from), s.constant(1), before, "await data");
-          return c.flow.combines ? here : home(s.range(parts, from), s.range(v.out, from), here);
-        });
-        if (c.flow.combines)
-          last = s.reduce(c.combination, s.interval(parts, n), s.range(v.out),
-                          joined({last, sent}, outFree), "reduce");
-        Value told = fromEach(last, [&](int64_t by, Value before) {
-          return s.signal(s.slot(members.atRank(taken, rankBy(by))), {last, before},
-                          s.controlLane(), "taken");
-        });
-        return demandRooted(s, c, v, members, {last, sent, told});
-      },
-      [&] { return c.zero(s, joined(outFree, sent)); });
+  Value done = finishAtRoot(s, c, isRoot, joined(outFree, sent), [&] {
+    Value last = fromEach(sent, [&](int64_t by, Value before) {
+      SmallVector<Value> from = behindRoot(by);
+      Value here = s.arrive(s.slot(data, from), s.constant(1), before, "await data");
+      return c.flow.combines ? here : home(s.range(parts, from), s.range(v.out, from), here);
+    });
+    if (c.flow.combines)
+      last = s.reduce(c.combination, s.interval(parts, n), s.range(v.out),
+                      joined({last, sent}, outFree), "reduce");
+    Value told = fromEach(last, [&](int64_t by, Value before) {
+      return s.signal(s.slot(members.atRank(taken, rankBy(by))), {last, before}, s.controlLane(),
+                      "taken");
+    });
+    return demandRooted(s, c, v, members, {last, sent, told});
+  });
   return {done, sent};
 }
 

@@ -112,11 +112,6 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
   Cycle ring(s, c);
   Views v = ring.views();
   InFlight flight;
-  // A ring moves only while somebody works it: all of its ops stand where it starts.
-  auto finishWith = [&](ValueRange ready) {
-    SmallVector<Value> tokens(ready);
-    flight.finish = [tokens]() { return tokens; };
-  };
   Value start = ring.say(v.in, c.inReady);
   if (!c.flow.combines) {
     SmallVector<Value> outFree = ring.fillPadding(c.outFree);
@@ -125,7 +120,8 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
     flight.inFree = {kept};
     flight.others = ag.others;
     Value demanded = ring.demand(v.out, {ag.ready, kept});
-    finishWith({ag.ready, kept, demanded});
+    // A ring moves only while somebody works it: all of its ops stand where it starts.
+    flight.finishWith({ag.ready, kept, demanded});
     return flight;
   }
   bool scaled = ring.prescale(c, v, start);
@@ -137,7 +133,7 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
     SmallVector<Value> ready =
         joined(rs.ready, ArrayRef(outFree).drop_front(c.outFree.size())); // padding is filled, too
     ready.push_back(ring.demand(v.out, ready));
-    finishWith(ready);
+    flight.finishWith(ready);
   } else {
     // In place, peers overwrite chunks that the own puts may still be reading: tell them only when
     // those are complete.
@@ -146,7 +142,7 @@ InFlight ctran::emitRing(ScheduleBuilder &s, const CollectiveSpec &given) {
     llvm::append_range(flight.others, ag.others);
     SmallVector<Value> ready{ag.ready, rs.ready};
     ready.push_back(ring.demand(v.out, ready));
-    finishWith(ready);
+    flight.finishWith(ready);
   }
   if (scaled) {
     llvm::append_range(flight.others, flight.inFree);

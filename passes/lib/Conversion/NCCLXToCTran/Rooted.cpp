@@ -34,6 +34,11 @@ Value ctran::keepAtRoot(ScheduleBuilder &s, const CollectiveSpec &c, const Views
       [&] { return start; });
 }
 
+Value ctran::finishAtRoot(ScheduleBuilder &s, const CollectiveSpec &c, Value isRoot,
+                          ValueRange after, llvm::function_ref<Value()> atRoot) {
+  return s.branch(isRoot, atRoot, [&] { return c.zero(s, after); });
+}
+
 Value ctran::demandRooted(ScheduleBuilder &s, const CollectiveSpec &c, const Views &v,
                           Members &members, ValueRange ready) {
   if (!c.groups.empty())
@@ -127,19 +132,16 @@ static InFlight directToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   flight.inFree = {sent};
   flight.finish = [s, c, v, data, parts, isRoot, sent]() mutable -> SmallVector<Value> {
     Members members(s, c.axes);
-    Value done = s.branch(
-        isRoot,
-        [&] {
-          Value here = s.forEachPeer(c.axes, sent, [&](const Point &from, Value before) {
-            return s.arrive(s.slot(data, pointOf(s, c.axes, from)), s.constant(1), before,
-                            "await data");
-          });
-          if (parts)
-            here = s.reduce(c.combination, s.interval(parts, members.size()), s.range(v.out),
-                            joined({here, sent}, c.outFree), "reduce");
-          return demandRooted(s, c, v, members, {here, sent});
-        },
-        [&] { return c.zero(s, joined(c.outFree, sent)); });
+    Value done = finishAtRoot(s, c, isRoot, joined(c.outFree, sent), [&] {
+      Value here = s.forEachPeer(c.axes, sent, [&](const Point &from, Value before) {
+        return s.arrive(s.slot(data, pointOf(s, c.axes, from)), s.constant(1), before,
+                        "await data");
+      });
+      if (parts)
+        here = s.reduce(c.combination, s.interval(parts, members.size()), s.range(v.out),
+                        joined({here, sent}, c.outFree), "reduce");
+      return demandRooted(s, c, v, members, {here, sent});
+    });
     return {done, sent};
   };
   return flight;

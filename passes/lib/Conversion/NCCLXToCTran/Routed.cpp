@@ -275,7 +275,7 @@ InFlight Routed::emit() {
   InFlight flight;
   flight.inFree = done;
   llvm::append_range(done, blocks.demand(done));
-  flight.finish = [done]() { return done; };
+  flight.finishWith(done);
   return flight;
 }
 

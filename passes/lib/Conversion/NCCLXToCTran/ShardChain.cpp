@@ -146,12 +146,9 @@ InFlight ShardChain::gather() {
         });
   });
   flight.inFree = {kept, done};
-  SmallVector<Value> ready{s.branch(
-      isRoot, [&] { return demandRooted(s, c, v, members, {kept, done}); },
-      [&] { return c.zero(s, joined(c.outFree, done)); })};
-  ready.push_back(done);
-  ready.push_back(kept);
-  flight.finish = [ready]() { return ready; };
+  Value finished = finishAtRoot(s, c, isRoot, joined(c.outFree, done),
+                                [&] { return demandRooted(s, c, v, members, {kept, done}); });
+  flight.finishWith({finished, done, kept});
   return flight;
 }
 
@@ -204,7 +201,7 @@ InFlight ShardChain::scatter() {
   flight.inFree = {done};
   SmallVector<Value> ready = joined(done, ArrayRef(outFree).drop_front(c.outFree.size()));
   ready.push_back(demandRooted(s, c, v, members, ready));
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return flight;
 }
 

@@ -81,6 +81,11 @@ private:
                    llvm::function_ref<Value(Value chunk)> await,
                    llvm::function_ref<Value(Value chunk, ValueRange after)> send);
 
+  /// Brings the own input's blocks, chunk by chunk, where the rounds work on them, in the order of
+  /// the cycle, and tells each chunk in the first place of the slots.
+  Value bringOwn(Value start, Value to, Value told, int64_t lane,
+                 llvm::function_ref<Value(Value from, Value to, ValueRange after)> bring);
+
   /// Sums the members' chunks of the own block, which is told in the last place of the slots given.
   Value scatter(Value start, Value &sums);
   /// Spreads the own block; `copyOwn` writes a chunk of it to a box, when it is there.
@@ -194,6 +199,19 @@ Value Streamed::sendChunks(int64_t lane, Value ready, Value round, Value last,
   });
 }
 
+Value Streamed::bringOwn(Value start, Value to, Value told, int64_t lane,
+                         llvm::function_ref<Value(Value from, Value to, ValueRange after)> bring) {
+  return s.onLane(lane, [&] {
+    return eachChunk(start, [&](Value chunk, Value) {
+      Value own = s.loop(0, n, start, [&](Value j, Value before) {
+        Value from = chunkAt(v.in, cycle.place(j), chunk);
+        return bring(from, s.range(to, {chunk, j}), joined(start, before));
+      });
+      return s.signal(s.slot(told, {chunk, zero()}), own, s.controlLane(), "own");
+    });
+  });
+}
+
 Value Streamed::scatter(Value start, Value &sums) {
   sums = blocks(".sums");
   Value parts = blocks(".parts"), ready = s.slots(c.name + ".rs.ready", s.freeDim(count), 1);
@@ -207,17 +225,11 @@ Value Streamed::scatter(Value start, Value &sums) {
   }));
   Combination scaled = c.step();
   scaled.scale = c.combination.scale;
-  Value have = s.onLane(sumLane(), [&] {
-    return eachChunk(start, [&](Value chunk, Value) {
-      Value own = s.loop(0, n, start, [&](Value j, Value before) {
-        Value from = chunkAt(v.in, cycle.place(j), chunk), to = s.range(sums, {chunk, j});
-        SmallVector<Value> after = joined(start, before);
+  Value have =
+      bringOwn(start, sums, summed, sumLane(), [&](Value from, Value to, ValueRange after) {
         return scaled.scale ? s.reduce(scaled, from, to, after, "scale")
                             : s.copy(from, to, Value(), after, s.controlLane(), "own");
       });
-      return s.signal(s.slot(summed, {chunk, zero()}), own, s.controlLane(), "own");
-    });
-  });
   flight.inFree = {have};
   Tokens tokens(lanes(), start);
   tokens.push_back(have);
@@ -354,7 +366,7 @@ InFlight Streamed::emit() {
       ready.push_back(cycle.demand(v.out, ready));
     }
   }
-  flight.finish = [ready]() { return ready; };
+  flight.finishWith(ready);
   return std::move(flight);
 }
 
@@ -371,15 +383,10 @@ InFlight Streamed::exchange() {
   };
   flight.others.push_back(eachChunk(
       entry, [&](Value chunk, Value) { return grant(s.constant(1), chunk, zero(), entry); }));
-  Value have = s.onLane(homeLane(), [&] {
-    return eachChunk(start, [&](Value chunk, Value) {
-      Value own = s.loop(0, n, start, [&](Value j, Value before) {
-        return s.copy(chunkAt(v.in, cycle.place(j), chunk), s.range(parts, {chunk, j}), Value(),
-                      joined(start, before), s.controlLane(), "own");
+  Value have =
+      bringOwn(start, parts, there, homeLane(), [&](Value from, Value to, ValueRange after) {
+        return s.copy(from, to, Value(), after, s.controlLane(), "own");
       });
-      return s.signal(s.slot(there, {chunk, zero()}), own, s.controlLane(), "own");
-    });
-  });
   flight.inFree = {have};
   Tokens tokens(lanes(), start);
   tokens.push_back(have);
@@ -443,7 +450,7 @@ InFlight Streamed::exchange() {
     });
   });
   Tokens done{home, cycle.demand(v.out, home)};
-  flight.finish = [done]() { return done; };
+  flight.finishWith(done);
   return std::move(flight);
 }
 

@@ -108,7 +108,7 @@ static InFlight inTwoShots(ScheduleBuilder &s, const CollectiveSpec &c) {
   flight.inFree = {done};
   flight.others = {told, spreads ? s.sink(s.range(v.out), c.name, {}, c.axes, ready)
                                  : s.sink(s.range(v.out, own), c.name, own, c.axes, ready)};
-  flight.finish = [ready]() { return SmallVector<Value>{ready}; };
+  flight.finishWith({ready});
   return flight;
 }
 

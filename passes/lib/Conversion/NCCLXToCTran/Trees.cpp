@@ -77,7 +77,7 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
   InFlight flight;
   auto finishWith = [&](SmallVector<Value> done, Value demanded) {
     done.push_back(demanded);
-    flight.finish = [done]() { return done; };
+    flight.finishWith(done);
     return flight;
   };
   if (!c.flow.combines) {

@@ -42,25 +42,23 @@ TEST(EquivalenceStages, LoopsOfUnknownLength) {
 // What the ranks sum says whether there is another turn, and which way is taken behind; a value
 // from before the loop is read in it and behind it; a turn in which nobody communicates.
 TEST(EquivalenceStages, CommunicatedValuesDecide) {
-  for (bool cpp : {false, true}) {
-    GraphText g({{"x", 2}, {"y", 2}});
-    Tensor a = g.argument({4, 3}, "f32"), own = g.argument({3}, "i32");
-    Tensor flags = g.uniformArgument({2}, "i32");
-    Tensor before = g.elementwise("add", a, a);
-    Carried r = g.whileLoop(
-        g.count(flags, 0, 4), {a},
-        [&](const std::string &i) { return g.condition(summed(g, own, {"x", "y"}), i); },
-        [&](const std::string &i, const Carried &x) {
-          return Carried{g.branch(
-              g.condition(flags, i), [&] { return g.allReduce(x[0], sumF32, {"y"}); },
-              [&] { return g.elementwise("sub", x[0], before); })};
-        });
-    g.result(g.branch(
-        g.condition(summed(g, own, {"y", "x"}), 1),
-        [&] { return g.permute(r[0], "shift 1", {"x"}); }, [&] { return r[0]; }));
-    g.result(g.elementwise("max", before, r[0]));
-    expectEqual(g, {.runs = 8, .cpp = cpp});
-  }
+  GraphText g({{"x", 2}, {"y", 2}});
+  Tensor a = g.argument({4, 3}, "f32"), own = g.argument({3}, "i32");
+  Tensor flags = g.uniformArgument({2}, "i32");
+  Tensor before = g.elementwise("add", a, a);
+  Carried r = g.whileLoop(
+      g.count(flags, 0, 4), {a},
+      [&](const std::string &i) { return g.condition(summed(g, own, {"x", "y"}), i); },
+      [&](const std::string &i, const Carried &x) {
+        return Carried{g.branch(
+            g.condition(flags, i), [&] { return g.allReduce(x[0], sumF32, {"y"}); },
+            [&] { return g.elementwise("sub", x[0], before); })};
+      });
+  g.result(g.branch(
+      g.condition(summed(g, own, {"y", "x"}), 1), [&] { return g.permute(r[0], "shift 1", {"x"}); },
+      [&] { return r[0]; }));
+  g.result(g.elementwise("max", before, r[0]));
+  expectEqual(g, {.runs = 8});
 }
 
 // Started before the loop, awaited and started again in each turn, awaited behind it.
@@ -81,24 +79,22 @@ TEST(EquivalenceStages, FuturesGoRound) {
 
 // One that is awaited in its own stage is in flight there, beside one that goes round.
 TEST(EquivalenceStages, FuturesInAStage) {
-  for (bool cpp : {false, true}) {
-    GraphText g({{"x", 3}});
-    Tensor a = g.argument({3, 4}, "f32"), flags = g.uniformArgument({1}, "i32");
+  GraphText g({{"x", 3}});
+  Tensor a = g.argument({3, 4}, "f32"), flags = g.uniformArgument({1}, "i32");
+  g.async = true;
+  Tensor f = g.permute(a, "shift 1", {"x"});
+  Carried r = g.loop(g.count(flags, 0, 3), {f, a}, [&](const std::string &, const Carried &x) {
+    Tensor here = g.await(x[0]);
     g.async = true;
-    Tensor f = g.permute(a, "shift 1", {"x"});
-    Carried r = g.loop(g.count(flags, 0, 3), {f, a}, [&](const std::string &, const Carried &x) {
-      Tensor here = g.await(x[0]);
-      g.async = true;
-      Tensor sums = g.allReduce(x[1], sumF32, {"x"});
-      Tensor beside = g.elementwise("add", x[1], here);
-      g.async = true;
-      Tensor next = g.permute(here, "shift 1", {"x"});
-      return Carried{next, g.elementwise("sub", beside, g.await(sums))};
-    });
-    g.result(g.await(r[0]));
-    g.result(r[1]);
-    expectEqual(g, {.runs = 5, .cpp = cpp});
-  }
+    Tensor sums = g.allReduce(x[1], sumF32, {"x"});
+    Tensor beside = g.elementwise("add", x[1], here);
+    g.async = true;
+    Tensor next = g.permute(here, "shift 1", {"x"});
+    return Carried{next, g.elementwise("sub", beside, g.await(sums))};
+  });
+  g.result(g.await(r[0]));
+  g.result(r[1]);
+  expectEqual(g, {.runs = 5});
 }
 
 // Scalars of several types between stages: an index, a flag, an f32, an i8 and a bf16.

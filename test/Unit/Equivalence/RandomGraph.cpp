@@ -104,6 +104,10 @@ void Generator::steps(int64_t most, int64_t n) {
 void Generator::step() {
   if (below(3) == 2 && !futures.empty())
     return await(below(futures.size()));
+  // One of before is of use where it is carried.
+  if (depth > 0 && !windows.empty() && below(3) == 2)
+    if (std::vector<Tensor> same = like(any(windows).window); !same.empty())
+      return oneSided(any(same));
   Tensor a = any(values);
   if (a.padding) {    // whatever reads whole tensors would spread what is unspecified
     g.algorithm = ""; // that of the step before may not carry these axes

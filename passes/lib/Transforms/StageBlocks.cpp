@@ -58,11 +58,16 @@ static LogicalResult flatten(func::FuncOp function) {
 }
 
 /// How many turns of a loop that carries futures are one stage, so that all but the last of them
-/// are in flight from turn to turn.
+/// are in flight from turn to turn. A turn of several stages is none.
 static int64_t turnsInStage(scf::ForOp loop) {
   constexpr int64_t mostTurns = 4, mostStarts = 32; // what a stage may grow to
   int64_t starts = 0;
-  loop.walk([&](Operation *op) { starts += isCommunication(op); });
+  for (Operation &op : *loop.getBody()) {
+    if (isa<AssumeUniformOp>(op) ||
+        (op.getNumRegions() && !isa<StartOp>(op) && holdsCommunication(&op)))
+      return 1;
+    starts += isa<StartOp>(op) || isCommunication(&op);
+  }
   return std::min(mostTurns, mostStarts / std::max<int64_t>(1, starts));
 }
 
@@ -129,8 +134,8 @@ static void joinTurns(func::FuncOp function) {
     if (turns < 2) {
       remark::missed(loop.getLoc(),
                      remark::RemarkOpts::name("TurnsKept").category("ncclx-split-branches"))
-          << remark::reason("a turn is too long for two to be one stage: what it carries in flight "
-                            "is awaited at its end");
+          << remark::reason("a turn is several stages, or too long for two to be one: what it "
+                            "carries in flight is awaited at its end");
       continue;
     }
     remark::passed(loop.getLoc(),

@@ -241,6 +241,44 @@ TEST(EquivalenceStages, WindowsToldLater) {
   expectEqual(g, {.runs = 5});
 }
 
+// Two plans of stages in turn without a barrier, the second on what the first has left, each
+// destroyed before the other: futures that fly from turn to turn, and a window of before the loop,
+// by as many turns as each run's flags say.
+TEST(EquivalenceStages, PlansInTurn) {
+  auto graph = [](bool windows) {
+    GraphText g({{"x", 3}});
+    Tensor a = g.argument({2, 4}, "f32"), flags = g.uniformArgument({2}, "i32");
+    Tensor w = g.window({2, 4}, "f32", {"x"}, a);
+    g.async = true;
+    Tensor f = g.permute(a, "shift 1", {"x"});
+    Carried r =
+        g.loop(g.count(flags, windows, 6), {f, a}, [&](const std::string &, const Carried &x) {
+          Tensor here = g.await(x[0]);
+          g.async = true;
+          Tensor next = g.permute(here, "shift -1", {"x"});
+          if (!windows)
+            return Carried{next, g.elementwise("add", x[1], here)};
+          g.put(g.slice(x[1], 0, 0, 1), w, {1, 0}, "shift 1");
+          g.signal(w, "shift 1");
+          g.wait(w, "shift 1");
+          Tensor come = g.get(w, {0, 0}, {2, 4});
+          g.signal(w, "shift -1");
+          g.wait(w, "shift -1");
+          return Carried{next, g.elementwise("sub", come, here)};
+        });
+    g.result(g.elementwise("max", r[1], g.await(r[0])));
+    if (windows)
+      g.result(g.get(w, {0, 0}, {2, 4}));
+    return g;
+  };
+  for (bool windowsFirst : {false, true}) {
+    GraphText first = graph(windowsFirst), second = graph(!windowsFirst);
+    for (const char *transport : {"shm", "tcp"})
+      EXPECT_EQ(checkChain(first, second, transport, {.runs = 5}), "") << transport;
+    EXPECT_EQ(checkChain(first, second, "shm", {.runs = 3, .cpp = true}), "");
+  }
+}
+
 // Scalars of several types between stages: an index, a flag, an f32, an i8 and a bf16.
 TEST(EquivalenceStages, ScalarsAreHandedOn) {
   GraphText g({{"x", 2}});

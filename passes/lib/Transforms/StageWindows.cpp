@@ -11,6 +11,8 @@
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -165,8 +167,12 @@ LogicalResult Carrier::giveInit() {
     return window.emitOpError("is used in several stages, and has elements of type ")
            << type.getElementType() << ", of which there are no constants: give it an init";
   b.setInsertionPoint(window);
-  Value zeros = arith::ConstantOp::create(b, window.getLoc(), b.getZeroAttr(type));
-  window.getInitMutable().assign(zeros);
+  // Not one constant, which would be as large as the window wherever the program is.
+  Location loc = window.getLoc();
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  window.getInitMutable().assign(
+      linalg::FillOp::create(b, loc, ValueRange(zero), ValueRange(empty)).getResult(0));
   return success();
 }
 

@@ -241,6 +241,28 @@ TEST(EquivalenceStages, WindowsToldLater) {
   expectEqual(g, {.runs = 5});
 }
 
+// Elements of every kind: what is not defined at first, and is where it is read.
+TEST(EquivalenceStages, WindowsOfAnyType) {
+  GraphText g({{"x", 2}});
+  Tensor flags = g.uniformArgument({1}, "i32");
+  std::vector<std::pair<Tensor, Tensor>> all;
+  for (const char *element : {"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i64"}) {
+    Tensor a = g.argument({3}, element);
+    all.emplace_back(g.window({4}, element, {"x"}), a);
+    g.put(g.slice(a, 0, 0, 1), all.back().first, {0}, "");
+  }
+  Tensor u = g.argument({3}, "ui32");
+  all.emplace_back(g.window({4}, "ui32", {"x"}, g.argument({4}, "ui32")), u);
+  g.loop(g.count(flags, 0, 2), {u}, [&](const std::string &, const Carried &x) {
+    for (auto &[w, a] : all)
+      g.put(a, w, {0}, "shift 1");
+    return Carried{g.permute(x[0], "shift 1", {"x"})};
+  });
+  for (auto &[w, a] : all)
+    g.result(g.get(w, {0}, {1}));
+  expectEqual(g, {.runs = 4});
+}
+
 // Two plans of stages in turn without a barrier, the second on what the first has left, each
 // destroyed before the other: futures that fly from turn to turn, and a window of before the loop,
 // by as many turns as each run's flags say.

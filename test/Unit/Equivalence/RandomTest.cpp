@@ -103,6 +103,15 @@ TEST(RandomGraph, HasAllWords) {
     for (const char *outer : {"= scf.for", "= scf.if"})
       for (const char *inner : {"= scf.for", "= scf.if", "ncclx.", "!ncclx.future", "ncclx.window"})
         seen[std::string(inner) + " in " + outer] += holds(outer, inner);
+    // A window of before a loop or branch that is used in it.
+    for (size_t at = 0; (at = text.find(" = ncclx.window", at)) != std::string::npos; ++at) {
+      std::string name = text.substr(text.rfind('%', at), at - text.rfind('%', at));
+      for (const char *outer : {"= scf.for", "= scf.if"})
+        if (size_t loop = text.find(outer, at); loop != std::string::npos)
+          seen[std::string("a window goes into ") + outer] +=
+              holds(outer, "into " + name + "[") &&
+              text.find("into " + name + "[", loop) != text.npos;
+    }
     seen["a loop carries a future"] +=
         text.find("!ncclx.future", text.find("iter_args")) < text.find("{", text.find("iter_args"));
   }

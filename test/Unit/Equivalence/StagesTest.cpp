@@ -99,7 +99,7 @@ TEST(EquivalenceStages, FuturesInAStage) {
 
 // More turns than one stage takes, and what is left of them: the next gather is in flight while
 // this turn works on the last one, whole and by chunks. In the stage of several turns they overlap.
-void flyFromTurnToTurn(const char *algorithm, bool cpp) {
+void flyFromTurnToTurn(const char *algorithm) {
   GraphText g({{"x", 2}, {"y", 2}});
   g.algorithm = algorithm;
   Tensor a = g.argument({3, 4}, "f32"), flags = g.uniformArgument({3}, "i32");
@@ -122,7 +122,7 @@ void flyFromTurnToTurn(const char *algorithm, bool cpp) {
   g.result(g.await(r[0]));
   g.result(g.await(r[1]));
   g.result(r[2]);
-  expectEqual(g, {.runs = 6, .cpp = cpp});
+  expectEqual(g, {.runs = 6});
   EXPECT_EQ(inspect(g, "shm",
                     [](mlir::ncclx::Compilation &c) {
                       size_t most = 0;
@@ -133,9 +133,8 @@ void flyFromTurnToTurn(const char *algorithm, bool cpp) {
             "");
 }
 TEST(EquivalenceStages, FuturesInFlightFromTurnToTurn) {
-  flyFromTurnToTurn("direct", false);
-  flyFromTurnToTurn("direct", true);
-  flyFromTurnToTurn("ring", false); // which brings its chunks together
+  flyFromTurnToTurn("direct");
+  flyFromTurnToTurn("ring"); // which brings its chunks together
 }
 
 // Turns by another step and of another type, from below 0; in each other.
@@ -208,8 +207,7 @@ TEST(EquivalenceStages, WindowsThroughStages) {
     g.result(r[0]);
     g.result(g.get(w, {0, 0}, {5, 4}));
     g.result(g.get(w, {1, 1}, {3, 2}, "shift 1"));
-    for (bool cpp : {false, true})
-      expectEqual(g, {.runs = 6, .cpp = cpp});
+    expectEqual(g, {.runs = 6});
   }
 }
 
@@ -293,7 +291,6 @@ TEST(EquivalenceStages, PlansInTurn) {
     GraphText first = graph(windowsFirst), second = graph(!windowsFirst);
     for (const char *transport : {"shm", "tcp"})
       EXPECT_EQ(checkChain(first, second, transport, {.runs = 5}), "") << transport;
-    EXPECT_EQ(checkChain(first, second, "shm", {.runs = 3, .cpp = true}), "");
   }
 }
 

@@ -29,6 +29,7 @@ struct PerLayer {
   double peakBytes = 0;
   /// leastExposed(); of the general scheduler's strategies alone.
   double least = 0;
+  double whole = 0; ///< exposed of all four
 };
 /// Layers of a stack as one problem: the backward, then the forward of the next micro-batch, behind
 /// it (`fill`) or beside it (`braid`); weight gradients in pieces or whole.

@@ -148,16 +148,16 @@ void Improver::improve(Schedule &schedule) {
 }
 
 /// Leaves the best that it has seen, and `kept` of the effort. Where memory is tight, single moves
-/// reach many an order only through others that need more: in the first half of every turn the
-/// largest buffer's bytes more are allowed. What is kept fits, and each turn begins with it.
+/// reach many an order only through others that need more: in the first quarter of every turn the
+/// largest buffer's bytes more are allowed. What is kept fits; a turn that ends above begins again
+/// with it.
 void Improver::anneal(Draft &draft, uint64_t kept) {
   constexpr uint64_t turns = 16;
   const uint64_t all = effort - kept;
-  const bool tight = limit != std::numeric_limits<int64_t>::max();
   int64_t largest = 0;
   for (const Buffer &buffer : problem.buffers)
     largest = std::max(largest, buffer.bytes);
-  // A third of an op's mean time, to begin with: twice that undoes what the list rules found.
+  const bool tight = limit < std::numeric_limits<int64_t>::max() - largest;
   double mean = 0, kernels = 0, least = draft.seconds();
   for (const Op &op : problem.ops) {
     mean += op.seconds / double(problem.ops.size());
@@ -165,16 +165,14 @@ void Improver::anneal(Draft &draft, uint64_t kept) {
       kernels += op.clocked ? op.seconds / frequency : op.seconds;
   }
   Schedule best = draft.schedule();
-  uint64_t halves = 0;
   std::mt19937_64 random(1); // the same moves on every rank
   while (effort > kept && least > kernels * (1 + 1e-9)) {
     double left = double(effort - kept) / double(all);
     if (tight) {
-      uint64_t half = uint64_t((1 - left) * double(2 * turns));
-      if (half != halves && half % 2 == 0)
+      bool more = uint64_t((1 - left) * double(4 * turns)) % 4 == 0;
+      if (more && beyond == 0 && draft.peak() > limit)
         draft = Draft(problem, graph, best, frequency);
-      halves = half;
-      beyond = half % 2 == 0 ? largest : 0;
+      beyond = more ? largest : 0;
     }
     size_t at = random() % best.size();
     auto [low, high] = range(draft.schedule(), at);
@@ -187,6 +185,7 @@ void Improver::anneal(Draft &draft, uint64_t kept) {
     uint64_t drawn = random() | 1;
     int zeros = std::countl_zero(drawn);
     double heat = zeros + 2 - double(drawn << zeros) * 0x1p-63;
+    // A third of an op's mean time, to begin with: much more undoes what the list rules found.
     if (moves(draft, at, to, mean / 3 * left * left * heat) &&
         draft.seconds() < least * (1 - 1e-9) && (!tight || draft.peak() <= limit)) {
       least = draft.seconds();
@@ -245,8 +244,9 @@ std::vector<Rules> allRules() {
 } // namespace
 
 static int64_t limitOf(const Problem &problem, const Schedule &given, const SolveOptions &options) {
-  return options.memoryBudget ? peakBytes(problem, given) + *options.memoryBudget
-                              : std::numeric_limits<int64_t>::max();
+  constexpr int64_t all = std::numeric_limits<int64_t>::max();
+  int64_t peak = peakBytes(problem, given), budget = options.memoryBudget.value_or(all);
+  return budget < all - peak ? peak + budget : all;
 }
 
 Solution mlir::ncclx::overlap::solve(const Problem &problem, const Schedule &given,

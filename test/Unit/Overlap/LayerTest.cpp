@@ -85,7 +85,7 @@ TEST(SlowOverlapLayer, BraidOfShortWeightGradients) {
   CostModel cost = machine("h100-nvswitch");
   for (auto [tokens, most] : {std::pair(4096.0, 110.0), {8192.0, 62.0}}) {
     Case c{llama8B, tokens, 8};
-    PerLayer braid = perLayer(cost, c, Strategy::braid);
+    PerLayer braid = perLayer(cost, c, Strategy::braid, {}, std::nullopt, thoroughBraid);
     printf("8B S=%.0f t=8 braided: %.0f us exposed a layer of four (%.0f more a layer than of "
            "two), at least %.0f\n",
            tokens, braid.whole / 4 * 1e6, braid.exposed * 1e6, braid.least * 1e6);

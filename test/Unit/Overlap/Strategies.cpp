@@ -148,12 +148,12 @@ Problem overlap_test::stackOf(const CostModel &cost, const Case &c, Strategy str
 }
 
 PerLayer overlap_test::perLayer(const CostModel &cost, const Case &c, Strategy strategy,
-                                const BuildOptions &options, std::optional<int64_t> memoryBudget) {
+                                const BuildOptions &options, std::optional<int64_t> memoryBudget,
+                                uint64_t braid) {
   SolveOptions solving;
   solving.memoryBudget = memoryBudget;
   solving.margin = -1; // what a strategy does is shown, good or bad
-  // Both chains of a braid keep device and queue nearly full: that is the hardest to order.
-  solving.effort = strategy == Strategy::braid ? 25'600'000 : 50'000;
+  solving.effort = strategy == Strategy::braid ? braid : 50'000;
   return difference(stack(cost, c, strategy, options, 4, solving),
                     stack(cost, c, strategy, options, 2, solving));
 }

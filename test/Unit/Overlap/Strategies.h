@@ -35,10 +35,12 @@ struct PerLayer {
 /// it (`fill`) or beside it (`braid`); weight gradients in pieces or whole.
 Problem stackOf(const CostModel &cost, const Case &c, Strategy strategy, int layers,
                 BuildOptions options);
-/// `memoryBudget`: for a stack of four.
+/// Both chains of a braid keep device and queue nearly full: that is the hardest to order.
+inline constexpr uint64_t quickBraid = 1'600'000, thoroughBraid = 16 * quickBraid;
+/// `memoryBudget`: for a stack of four. `braid`: the search's effort for one.
 PerLayer perLayer(const CostModel &cost, const Case &c, Strategy strategy,
                   const BuildOptions &options = {},
-                  std::optional<int64_t> memoryBudget = std::nullopt);
+                  std::optional<int64_t> memoryBudget = std::nullopt, uint64_t braid = quickBraid);
 
 /// The general scheduler's choice where all refusals are on, no strategy named.
 PerLayer general(const CostModel &cost, const Case &c, const BuildOptions &options);

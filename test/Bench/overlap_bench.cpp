@@ -20,7 +20,7 @@ void row(const char *machineName, const CostModel &cost, const Case &c, const do
                   machineName, c.model.name, c.tokens, c.t);
   double bulk = 0;
   for (Strategy strategy : allStrategies) {
-    PerLayer layer = perLayer(cost, c, strategy);
+    PerLayer layer = perLayer(cost, c, strategy, {}, std::nullopt, thoroughBraid);
     bool isGeneral = strategy >= Strategy::divisible;
     // The bound is one of kernels at the highest clock: below it more hides.
     bool isBound = isGeneral && cost.power.capWatts <= 0;

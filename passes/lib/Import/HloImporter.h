@@ -1,8 +1,9 @@
 //===- HloImporter.h - From HLO as plain data to a graph -----------------*- C++ -*-===//
 //
-// One importer, by kinds of instruction: ImportHlo.cpp (computations, control flow, what is
-// opaque), HloScalars.cpp (arithmetic), HloTensors.cpp (elementwise ops, shapes, dots),
-// HloCollectives.cpp.
+// One importer, by kinds of instruction: ImportHlo.cpp (computations), HloCalls.cpp (kernels, what
+// is opaque), HloControlFlow.cpp, HloScalars.cpp (arithmetic), HloTensors.cpp (elementwise ops,
+// shapes), HloProducts.cpp (dots, reductions), HloCollectives.cpp, HloAsync.cpp (starts and dones),
+// HloScatters.cpp (all-reduces of which a slice is used).
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLX_LIB_IMPORT_HLOIMPORTER_H
@@ -31,6 +32,9 @@ Value scalarOp(OpBuilder &b, Location loc, const Instruction &op, llvm::ArrayRef
 /// A literal's elements; null where it is left out ("{...}") or is not taken. `wrong` is set where
 /// the text does not fit the shape.
 DenseElementsAttr literalOf(const Instruction &op, MLIRContext *context, std::string &wrong);
+
+/// A number in a custom call's configuration: `name = 8 : i64`, or `"name":"8"`.
+std::optional<double> configured(StringRef config, StringRef name);
 
 /// Where a computation's instructions have their values. An array has one value, a tuple those of
 /// its arrays in order.
@@ -85,12 +89,13 @@ private:
                             llvm::ArrayRef<SmallVector<Value>> arguments,
                             SmallVector<Value> &results);
   LogicalResult instruction(Scope &scope, const Instruction &op, SmallVector<Value> &results);
-  LogicalResult call(Scope &scope, const Instruction &op, StringRef attribute,
-                     SmallVector<Value> &results);
-  LogicalResult whileLoop(Scope &scope, const Instruction &op, SmallVector<Value> &results);
-  LogicalResult conditional(Scope &scope, const Instruction &op, SmallVector<Value> &results);
-  std::optional<int64_t> tripCount(const Scope &scope, const Instruction &op,
-                                   const Computation &condition, const Computation &body);
+  /// All arrays of all operands.
+  SmallVector<Value> leaves(const Scope &scope, const Instruction &op) const;
+  const Shape &shapeOf(const Scope &scope, const Instruction &op, unsigned operand) const {
+    return scope.computation.instructions[op.operands[operand]].shape;
+  }
+
+  // HloCalls.cpp
   LogicalResult customCall(Scope &scope, const Instruction &op, SmallVector<Value> &results);
   /// Of the arrays that a shape is made of.
   SmallVector<Type> typesOf(const Shape &shape);
@@ -100,16 +105,20 @@ private:
   LogicalResult opaque(const Instruction &op, StringRef name, ValueRange operands, bool effects,
                        SmallVector<Value> &results);
   func::FuncOp kernel(StringRef name, TypeRange operands, TypeRange results);
-  /// All arrays of all operands.
-  SmallVector<Value> leaves(const Scope &scope, const Instruction &op) const;
-  const Shape &shapeOf(const Scope &scope, const Instruction &op, unsigned operand) const {
-    return scope.computation.instructions[op.operands[operand]].shape;
-  }
+
+  // HloControlFlow.cpp
+  LogicalResult call(Scope &scope, const Instruction &op, StringRef attribute,
+                     SmallVector<Value> &results);
+  LogicalResult whileLoop(Scope &scope, const Instruction &op, SmallVector<Value> &results);
+  LogicalResult conditional(Scope &scope, const Instruction &op, SmallVector<Value> &results);
+  std::optional<int64_t> tripCount(const Scope &scope, const Instruction &op,
+                                   const Computation &condition, const Computation &body);
+
+  // HloTensors.cpp
   /// The operands are `count` arrays, and the result is one.
   LogicalResult arrays(const Scope &scope, const Instruction &op, size_t count);
   std::optional<SmallVector<int64_t>> numbers(const Instruction &op, StringRef attribute) const;
-
-  // HloTensors.cpp. Null without an error: it is not understood.
+  // Null without an error: it is not understood.
   FailureOr<Value> tensorOp(Scope &scope, const Instruction &op);
   FailureOr<Value> elementwise(Scope &scope, const Instruction &op);
   FailureOr<Value> broadcast(Scope &scope, const Instruction &op);
@@ -120,21 +129,23 @@ private:
   FailureOr<Value> concatenate(Scope &scope, const Instruction &op);
   FailureOr<Value> pad(Scope &scope, const Instruction &op);
   FailureOr<Value> dynamicSlice(Scope &scope, const Instruction &op, bool update);
-  FailureOr<Value> dot(Scope &scope, const Instruction &op);
-  LogicalResult reduce(Scope &scope, const Instruction &op, SmallVector<Value> &results,
-                       bool &understood);
   Value value(const Scope &scope, const Instruction &op, unsigned operand) const {
     return scope.values[op.operands[operand]].front();
   }
   Value empty(const Instruction &op, const Shape &shape);
   Value extract(Location loc, Value scalarTensor);
+  /// An elementwise conversion of a tensor.
+  Value mapElements(Location loc, Value tensor, Type element,
+                    llvm::function_ref<Value(OpBuilder &, Value)> convert);
+
+  // HloProducts.cpp
+  FailureOr<Value> dot(Scope &scope, const Instruction &op);
+  LogicalResult reduce(Scope &scope, const Instruction &op, SmallVector<Value> &results,
+                       bool &understood);
   /// Each of the scalars in the computation's place of a parameter; empty where it is not all
   /// arithmetic on scalars.
   SmallVector<Value> inlineScalars(OpBuilder &b, Location loc, const Computation &computation,
                                    ValueRange arguments, unsigned depth = 0);
-  /// An elementwise conversion of a tensor.
-  Value mapElements(Location loc, Value tensor, Type element,
-                    llvm::function_ref<Value(OpBuilder &, Value)> convert);
 
   // HloCollectives.cpp
   LogicalResult countDevices();
@@ -148,10 +159,14 @@ private:
   Type carrier(Element element, bool reduces);
   bool comparesUnsigned(const Instruction &op, const Element &element);
   std::optional<ReductionKind> reductionOf(const Instruction &op, const Element &element);
+
+  // HloAsync.cpp
   LogicalResult collectiveInstruction(Scope &scope, const Instruction &op,
                                       SmallVector<Value> &results);
   LogicalResult start(Scope &scope, const Instruction &op, SmallVector<Value> &results);
   LogicalResult done(Scope &scope, const Instruction &op, SmallVector<Value> &results);
+
+  // HloScatters.cpp
   void findScatters();
   const std::vector<int64_t> *perDevice(const Computation &computation, unsigned number);
   std::optional<int64_t> slicedByPlace(const Computation &computation, const Instruction &slice,

@@ -28,6 +28,8 @@ Draft::Draft(const Problem &problem, const Graph &graph, Schedule schedule, doub
     alive[i] += alive[i - 1];
 }
 
+int64_t Draft::peak() const { return *std::max_element(alive.begin(), alive.end()); }
+
 void Draft::play(Clock &clock, Step step) const {
   if (step.kind == StepKind::run)
     clock.run(step.op);

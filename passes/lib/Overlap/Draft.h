@@ -19,6 +19,8 @@ public:
 
   const Schedule &schedule() const { return steps; }
   double seconds() const { return total; }
+  /// Most bytes at a time.
+  int64_t peak() const;
   /// Where a step stands.
   size_t place(Step step) const {
     return step.kind == StepKind::await ? awaited[step.op] : placed[step.op];

@@ -27,6 +27,7 @@ private:
   const Problem &problem;
   const Graph &graph;
   const int64_t limit;
+  int64_t beyond = 0; ///< bytes more than that, for the time being
   const double frequency;
   uint64_t effort; ///< steps that may be simulated
 
@@ -107,7 +108,7 @@ Improver::Window Improver::window(const Schedule &schedule, size_t from, size_t 
 bool Improver::moves(Draft &draft, size_t from, size_t to, double most) {
   auto [low, order] = window(draft.schedule(), from, to);
   uint64_t cost = 1;
-  bool better = draft.change(low, order, cost) < most && draft.fits(low, order, limit);
+  bool better = draft.change(low, order, cost) < most && draft.fits(low, order, limit + beyond);
   effort -= std::min(effort, cost);
   if (better)
     draft.apply(low, order);
@@ -146,9 +147,17 @@ void Improver::improve(Schedule &schedule) {
   schedule = draft.schedule();
 }
 
-/// Leaves the best that it has seen, and `kept` of the effort.
+/// Leaves the best that it has seen, and `kept` of the effort. Where memory is tight, single moves
+/// reach many an order only through others that need more: in the first quarter of every turn the
+/// largest buffer's bytes more are allowed. What is kept fits; a turn that ends above begins again
+/// with it.
 void Improver::anneal(Draft &draft, uint64_t kept) {
+  constexpr uint64_t turns = 16;
   const uint64_t all = effort - kept;
+  int64_t largest = 0;
+  for (const Buffer &buffer : problem.buffers)
+    largest = std::max(largest, buffer.bytes);
+  const bool tight = limit < std::numeric_limits<int64_t>::max() - largest;
   double mean = 0, kernels = 0, least = draft.seconds();
   for (const Op &op : problem.ops) {
     mean += op.seconds / double(problem.ops.size());
@@ -159,6 +168,12 @@ void Improver::anneal(Draft &draft, uint64_t kept) {
   std::mt19937_64 random(1); // the same moves on every rank
   while (effort > kept && least > kernels * (1 + 1e-9)) {
     double left = double(effort - kept) / double(all);
+    if (tight) {
+      bool more = uint64_t((1 - left) * double(4 * turns)) % 4 == 0;
+      if (more && beyond == 0 && draft.peak() > limit)
+        draft = Draft(problem, graph, best, frequency);
+      beyond = more ? largest : 0;
+    }
     size_t at = random() % best.size();
     auto [low, high] = range(draft.schedule(), at);
     effort -= std::min<uint64_t>(effort, 1 + (high - low) / 16);
@@ -170,11 +185,14 @@ void Improver::anneal(Draft &draft, uint64_t kept) {
     uint64_t drawn = random() | 1;
     int zeros = std::countl_zero(drawn);
     double heat = zeros + 2 - double(drawn << zeros) * 0x1p-63;
-    if (moves(draft, at, to, mean * left * left * heat) && draft.seconds() < least * (1 - 1e-9)) {
+    // A third of an op's mean time, to begin with: much more undoes what the list rules found.
+    if (moves(draft, at, to, mean / 3 * left * left * heat) &&
+        draft.seconds() < least * (1 - 1e-9) && (!tight || draft.peak() <= limit)) {
       least = draft.seconds();
       best = draft.schedule();
     }
   }
+  beyond = 0;
   draft = Draft(problem, graph, best, frequency);
 }
 
@@ -226,8 +244,9 @@ std::vector<Rules> allRules() {
 } // namespace
 
 static int64_t limitOf(const Problem &problem, const Schedule &given, const SolveOptions &options) {
-  return options.memoryBudget ? peakBytes(problem, given) + *options.memoryBudget
-                              : std::numeric_limits<int64_t>::max();
+  constexpr int64_t all = std::numeric_limits<int64_t>::max();
+  int64_t peak = peakBytes(problem, given), budget = options.memoryBudget.value_or(all);
+  return budget < all - peak ? peak + budget : all;
 }
 
 Solution mlir::ncclx::overlap::solve(const Problem &problem, const Schedule &given,
@@ -289,21 +308,26 @@ std::vector<unsigned> mlir::ncclx::overlap::refuseUnderMargin(const Problem &pro
   Draft draft(problem, graph, schedule, cap.clock());
   const double start = draft.seconds();
   uint64_t cost = 0;
-  // One collective after the other, the earliest first: its await moves to its start.
-  for (size_t at = 0; at < schedule.size(); ++at) {
-    Step step = draft.schedule()[at];
-    if (step.kind != StepKind::start)
-      continue;
-    size_t to = draft.place({StepKind::await, step.op});
-    Schedule apart(draft.schedule().begin() + at, draft.schedule().begin() + to + 1);
-    if (std::none_of(apart.begin(), apart.end(), [](Step s) { return s.kind == StepKind::run; }))
-      continue;
-    std::rotate(apart.begin() + 1, apart.end() - 1, apart.end());
-    double now = draft.seconds() - start, more = draft.change(at, apart, cost);
-    if (cap.seconds(now + more) - cap.seconds(now) >= margin * problem.ops[step.op].seconds)
-      continue;
-    draft.apply(at, apart);
-    refused.push_back(step.op);
+  // One collective after the other, the earliest first: its await moves to its start. What another
+  // gained may then be gone: once more, until all that is left pays.
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t at = 0; at < draft.schedule().size(); ++at) {
+      Step step = draft.schedule()[at];
+      if (step.kind != StepKind::start)
+        continue;
+      size_t to = draft.place({StepKind::await, step.op});
+      Schedule apart(draft.schedule().begin() + at, draft.schedule().begin() + to + 1);
+      if (std::none_of(apart.begin(), apart.end(), [](Step s) { return s.kind == StepKind::run; }))
+        continue;
+      std::rotate(apart.begin() + 1, apart.end() - 1, apart.end());
+      double now = draft.seconds() - start, more = draft.change(at, apart, cost);
+      if (cap.seconds(now + more) - cap.seconds(now) >= margin * problem.ops[step.op].seconds)
+        continue;
+      draft.apply(at, apart);
+      refused.push_back(step.op);
+      again = true;
+    }
   }
   schedule = draft.schedule();
   return refused;

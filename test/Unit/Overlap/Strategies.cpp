@@ -133,7 +133,7 @@ Stack stack(const CostModel &cost, const Case &c, Strategy strategy, BuildOption
 
 PerLayer difference(const Stack &four, const Stack &two) {
   return {(four.exposed - two.exposed) / 2, (four.seconds - two.seconds) / 2,
-          double(four.peak - two.peak) / 2, (four.least - two.least) / 2};
+          double(four.peak - two.peak) / 2, (four.least - two.least) / 2, four.exposed};
 }
 
 } // namespace
@@ -148,12 +148,12 @@ Problem overlap_test::stackOf(const CostModel &cost, const Case &c, Strategy str
 }
 
 PerLayer overlap_test::perLayer(const CostModel &cost, const Case &c, Strategy strategy,
-                                const BuildOptions &options, std::optional<int64_t> memoryBudget) {
+                                const BuildOptions &options, std::optional<int64_t> memoryBudget,
+                                uint64_t braid) {
   SolveOptions solving;
   solving.memoryBudget = memoryBudget;
   solving.margin = -1; // what a strategy does is shown, good or bad
-  // Both chains of a braid keep device and queue nearly full: that is the hardest to order.
-  solving.effort = strategy == Strategy::braid ? 1'600'000 : 50'000;
+  solving.effort = strategy == Strategy::braid ? braid : 50'000;
   return difference(stack(cost, c, strategy, options, 4, solving),
                     stack(cost, c, strategy, options, 2, solving));
 }

@@ -29,15 +29,18 @@ struct PerLayer {
   double peakBytes = 0;
   /// leastExposed(); of the general scheduler's strategies alone.
   double least = 0;
+  double whole = 0; ///< exposed of all four
 };
 /// Layers of a stack as one problem: the backward, then the forward of the next micro-batch, behind
 /// it (`fill`) or beside it (`braid`); weight gradients in pieces or whole.
 Problem stackOf(const CostModel &cost, const Case &c, Strategy strategy, int layers,
                 BuildOptions options);
-/// `memoryBudget`: for a stack of four.
+/// Both chains of a braid keep device and queue nearly full: that is the hardest to order.
+inline constexpr uint64_t quickBraid = 1'600'000, thoroughBraid = 16 * quickBraid;
+/// `memoryBudget`: for a stack of four. `braid`: the search's effort for one.
 PerLayer perLayer(const CostModel &cost, const Case &c, Strategy strategy,
                   const BuildOptions &options = {},
-                  std::optional<int64_t> memoryBudget = std::nullopt);
+                  std::optional<int64_t> memoryBudget = std::nullopt, uint64_t braid = quickBraid);
 
 /// The general scheduler's choice where all refusals are on, no strategy named.
 PerLayer general(const CostModel &cost, const Case &c, const BuildOptions &options);

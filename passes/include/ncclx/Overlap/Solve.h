@@ -70,7 +70,8 @@ scheduleSteadyState(const Problem &body, const Schedule &given,
                     const std::vector<std::pair<unsigned, unsigned>> &carried,
                     const SolveOptions &options);
 
-/// Undoes overlaps that gain less than the margin, worst first. Gives the collectives.
+/// Undoes overlaps that gain less than the margin, the earliest first, until each that is left
+/// gains it. Gives the collectives.
 std::vector<unsigned> refuseUnderMargin(const Problem &problem, Schedule &schedule, double margin);
 
 /// The named rewrites, each for one kind of overlap. Kernels keep their order but for the sinks

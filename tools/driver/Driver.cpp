@@ -292,8 +292,13 @@ LogicalResult Compilation::lower() {
     pm.addPass(createLoopInvariantCodeMotionPass());
     if (failed(pm.run(*schedule)))
       return failure();
-    for (GraphBranch &branch : graphBranches)
+    for (GraphBranch &branch : graphBranches) {
       branch.program = schedule->lookupSymbol<ctran::ProgramOp>(branch.name);
+      if (!branch.program)
+        return graphModule->lookupSymbol<func::FuncOp>(functionName)
+            .emitOpError("has collectives only in loops without an iteration; there is nothing to "
+                         "schedule");
+    }
     if (func::FuncOp kernel = chooser())
       kernel.setPrivate(); // its result is to become an argument, as any kernel's
   }

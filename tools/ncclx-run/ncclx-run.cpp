@@ -204,19 +204,31 @@ struct TemporaryFolder {
   }
 };
 
+/// A file that cannot be opened, or has no room, says so by the error.
+std::error_code writeFile(const std::string &path,
+                          llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code);
+  if (code)
+    return code;
+  write(os);
+  os.flush();
+  code = os.error();
+  os.clear_error();
+  return code;
+}
+
 /// Ends with one line and the code that belongs to it.
 int finish(const Report &report, Exit code, std::string text) {
   if (!report.sizes.empty())
     text = "at " + report.sizes + ": " + text;
   if (!jsonFile.empty()) {
-    std::error_code failed;
-    llvm::raw_fd_ostream os(jsonFile, failed);
-    if (!failed)
-      report.printJson(os, code == Good ? "" : text);
-    else if (code == Good) {
+    std::error_code failed = writeFile(
+        jsonFile, [&](llvm::raw_ostream &os) { report.printJson(os, code == Good ? "" : text); });
+    if (failed && code == Good) {
       code = BadUsage;
       text = "cannot write " + jsonFile + ": " + failed.message();
-    } else {
+    } else if (failed) {
       llvm::errs() << "cannot write " << jsonFile << ": " << failed.message() << "\n";
     }
   }
@@ -227,15 +239,13 @@ int finish(const Report &report, Exit code, std::string text) {
 }
 
 bool writeModule(ModuleOp module, const std::string &path, std::string &error) {
-  std::error_code failed;
-  llvm::raw_fd_ostream os(path, failed);
-  if (failed) {
+  std::error_code failed = writeFile(path, [&](llvm::raw_ostream &os) {
+    module.print(os);
+    os << "\n";
+  });
+  if (failed)
     error = "cannot write " + path + ": " + failed.message();
-    return false;
-  }
-  module.print(os);
-  os << "\n";
-  return true;
+  return !failed;
 }
 
 /// Times each branch; `result` is that of the slowest, whose name is `slowest`, and each row of
@@ -474,12 +484,10 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
         return finish(report, BadInput, "no code can be made for GPUs");
       program = compilation.entry();
     }
-    if (std::error_code failed; !emitPtx.empty()) {
-      llvm::raw_fd_ostream os(emitPtx, failed);
-      if (failed)
+    if (!emitPtx.empty())
+      if (std::error_code failed =
+              writeFile(emitPtx, [&](llvm::raw_ostream &os) { os << gpuProgram.ptx; }))
         return finish(report, BadUsage, "cannot write " + emitPtx + ": " + failed.message());
-      os << gpuProgram.ptx;
-    }
   } else if (carrier == "cpp") {
     if (!folder.make(error))
       return finish(report, BadInput, error);
@@ -583,11 +591,10 @@ int runGraph(Compilation &compilation, const Setting &setting, Report &report) {
     std::vector<ctran::machine::TraceEvent> events = measuredEvents(compilation.plan(), execution);
     llvm::append_range(
         events, ctran::machine::traceEvents(*slowest->machine, onTarget, " (predicted, target)"));
-    std::error_code failedToOpen;
-    llvm::raw_fd_ostream os(traceFile, failedToOpen);
-    if (failedToOpen)
-      return finish(report, BadUsage, "cannot write " + traceFile + ": " + failedToOpen.message());
-    ctran::machine::writeTrace(os, events);
+    std::error_code failed = writeFile(
+        traceFile, [&](llvm::raw_ostream &os) { ctran::machine::writeTrace(os, events); });
+    if (failed)
+      return finish(report, BadUsage, "cannot write " + traceFile + ": " + failed.message());
   }
   watch.lap();
   if (!compareWithReference(compilation, execution, options, report, error))

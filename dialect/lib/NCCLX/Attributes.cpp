@@ -89,11 +89,11 @@ static LogicalResult verifyPipelineAttr(Operation *op, NamedAttribute hint) {
 static LogicalResult verifyTreesAttr(Operation *op, NamedAttribute hint) {
   constexpr int64_t most = 1 << 20; // no number of the hint is of use beyond this
   return verifyHint(op, hint,
-                    {{"lanes", 1, most},
+                    {{"lanes", 1, 1024},
                      {"rounds", 1, most},
                      {"copies", 1, most},
                      {"turns", 1, most},
-                     {"slack", 0, most}});
+                     {"slack", 0, 10000}});
 }
 
 /// schedule S1.

@@ -19,6 +19,8 @@ namespace {
 
 /// Puts of one collective, on all ranks together: what is simulated in about a second.
 constexpr int64_t kMostPuts = 131072;
+/// Of them those of one round, each of which is text of its own.
+constexpr int64_t kMostInRound = 4096;
 
 /// The ways between members that have something to do in a round.
 struct Ways {
@@ -157,9 +159,12 @@ DictionaryAttr TreeSetting::hint(MLIRContext *context) const {
 }
 
 int64_t ncclx::treeCopies(const TreePacking &packing, const TreeSetting &setting) {
-  if (setting.copies)
-    return setting.copies;
-  return int64_t(llvm::divideCeil(setting.lanes, std::min(setting.lanes, Ways(packing).fewest)));
+  Ways ways(packing);
+  int64_t most = std::max<int64_t>(1, kMostInRound / ways.all);
+  int64_t copies = setting.copies
+                       ? setting.copies
+                       : llvm::divideCeil(setting.lanes, std::min(setting.lanes, ways.fewest));
+  return std::min(copies, most);
 }
 
 // Deep trees are filled and emptied the faster the shorter their puts are; but of short ones, more

@@ -1,17 +1,16 @@
-//===- TreePacking.cpp ----------------------------------------------------===//
-#include "ncclx/Topology/TreePacking.h"
-#include "LinearProgram.h"
+//===- TreePacking.cpp - Trees of a linear program ----------------------------------===//
+#include "Packer.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 using namespace mlir::ncclx::topology;
 
 namespace {
-constexpr double unreachable = 1e200;
 /// Columns are generated until the prices show that no packing is better by more than this.
 constexpr double tolerance = 1e-3;
 constexpr unsigned maxRounds = 200;
@@ -22,143 +21,10 @@ constexpr double shareTolerance = 4e-3;
 constexpr unsigned mostShares = 12, mostTrees = 192, mostFreeShares = 96;
 /// Free roots' shares that are grown even where those of the linear program will do.
 constexpr unsigned fewShares = 48;
-/// Rounds in which every tree is grown anew.
-constexpr unsigned passes = 70;
 /// Edges that are looked at in all of them together: all that 16 members ever need, some tenths of
 /// a second.
 constexpr double mostLooks = 45e6;
-
-using Matrix = std::vector<std::vector<double>>;
-
-/// Parents of a least-cost arborescence (Chu and Liu, Edmonds): the cheapest arc into each vertex,
-/// and where these form a cycle, the same with the cycle as one vertex.
-std::vector<unsigned> arborescence(const Matrix &cost, unsigned root) {
-  unsigned n = cost.size();
-  std::vector<unsigned> parent(n, root);
-  for (unsigned v = 0; v < n; ++v)
-    for (unsigned u = 0; u < n && v != root; ++u)
-      if (u != v && (parent[v] == v || cost[u][v] < cost[parent[v]][v]))
-        parent[v] = u;
-  // A vertex on a cycle, or n.
-  std::vector<unsigned> seen(n, n);
-  unsigned onCycle = n;
-  for (unsigned v = 0; v < n && onCycle == n; ++v) {
-    unsigned u = v;
-    for (; u != root && seen[u] == n; u = parent[u])
-      seen[u] = v;
-    if (u != root && seen[u] == v)
-      onCycle = u;
-  }
-  if (onCycle == n)
-    return parent;
-  std::vector<bool> inside(n, false);
-  for (unsigned v = onCycle; !inside[v]; v = parent[v])
-    inside[v] = true;
-  std::vector<unsigned> outer; // number in the smaller graph -> vertex; the cycle is the last
-  std::vector<unsigned> number(n);
-  for (unsigned v = 0; v < n; ++v)
-    if (!inside[v]) {
-      number[v] = outer.size();
-      outer.push_back(v);
-    }
-  unsigned m = outer.size();
-  Matrix smaller(m + 1, std::vector<double>(m + 1, unreachable));
-  std::vector<unsigned> enters(m, n), leaves(m, n);
-  for (unsigned i = 0; i < m; ++i) {
-    for (unsigned j = 0; j < m; ++j)
-      smaller[i][j] = cost[outer[i]][outer[j]];
-    for (unsigned v = 0; v < n; ++v) {
-      if (!inside[v])
-        continue;
-      double in = cost[outer[i]][v] - cost[parent[v]][v], out = cost[v][outer[i]];
-      if (enters[i] == n || in < smaller[i][m]) {
-        smaller[i][m] = in;
-        enters[i] = v;
-      }
-      if (leaves[i] == n || out < smaller[m][i]) {
-        smaller[m][i] = out;
-        leaves[i] = v;
-      }
-    }
-  }
-  std::vector<unsigned> found = arborescence(smaller, number[root]);
-  for (unsigned i = 0; i < m; ++i)
-    if (outer[i] != root)
-      parent[outer[i]] = found[i] == m ? leaves[i] : outer[found[i]];
-  unsigned from = found[m];
-  parent[enters[from]] = outer[from];
-  return parent;
-}
-
-class Packer {
-public:
-  Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlow flow);
-  std::optional<TreePacking> run();
-
-private:
-  struct Use {
-    unsigned row;
-    double perByte; ///< seconds of the resource
-  };
-  struct Tree {
-    unsigned root;
-    bool sums; ///< data goes to the root
-    std::vector<unsigned> parent;
-    std::vector<Use> uses;
-    unsigned depth;
-    double amount = 0;
-  };
-  using Edges = std::vector<std::vector<std::vector<Use>>>; ///< parent, child; empty: no route
-
-  unsigned n;
-  TreeFlow flow;
-  std::vector<bool> ways; ///< of Tree::sums, those that the flow has
-  unsigned rows = 0;
-  double unit = 0;  ///< seconds per byte that the program counts in
-  Matrix latencies; ///< seconds, by sender and receiver
-  Edges edges[2];   ///< by Tree::sums
-  /// The same one behind the other, by parent * n + child.
-  std::vector<Use> uses[2];
-  std::vector<unsigned> firstUse[2];
-  /// By Tree::sums and member: what its edge to or from its parent takes, whatever the parent.
-  std::vector<std::vector<Use>> always[2];
-  /// What all uses of a resource by one edge are: its load is whole times that; 0: they differ.
-  std::vector<double> quanta;
-  /// Of the linear program's rows, and what a share (of fixed roots, of all of them) costs at
-  /// least: those that show best what no packing can exceed.
-  std::vector<double> tightPrices;
-  double tightCost = 0;
-  std::vector<Tree> trees;
-  std::set<std::tuple<unsigned, bool, std::vector<unsigned>>> known;
-
-  bool add(unsigned root, bool sums, const std::vector<unsigned> &parent);
-  double costOf(bool sums, unsigned parent, unsigned child,
-                const std::vector<double> &prices) const;
-  double costOf(unsigned root, bool sums, const std::vector<unsigned> &parent,
-                const std::vector<double> &prices) const;
-  std::vector<unsigned> cheapest(unsigned root, bool sums, const std::vector<double> &prices) const;
-  std::vector<unsigned> grown(unsigned root, bool sums, const std::vector<double> &prices,
-                              double depthPrice) const;
-  unsigned rowOf(unsigned root, bool sums) const { return rows + root * 2 + sums; }
-  bool isFree() const { return flow == TreeFlow::sumAndSpread; }
-  LinearProgram program() const;
-  bool generate(const LinearSolution &solution, double &most);
-  std::vector<unsigned> apportion(const std::vector<double> &amounts, unsigned shares) const;
-  /// A tree of each way for each share.
-  struct Shares {
-    std::vector<unsigned> roots;
-    std::vector<std::vector<unsigned>> parents[2];
-    double load = unreachable; ///< of the busiest resource, where each share has 1
-  };
-  std::vector<unsigned> rootsOf(unsigned shares) const;
-  double leastLoad(const std::vector<unsigned> &roots, unsigned shares) const;
-  double busiest(const Shares &of) const;
-  Shares rounded(unsigned shares) const;
-  Shares regrown(unsigned shares, double goal) const;
-  unsigned depthOf(const Shares &of, size_t share) const;
-  void flatten(Shares &of, double goal) const;
-  TreePacking packing(const Shares &of, unsigned shares) const;
-};
+} // namespace
 
 Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlow flow)
     : n(group.size()), flow(flow), latencies(n, std::vector<double>(n, 0)) {
@@ -250,7 +116,8 @@ Packer::Packer(ResourceModel &resources, llvm::ArrayRef<unsigned> group, TreeFlo
   }
 }
 
-static std::vector<unsigned> depthsOf(unsigned root, const std::vector<unsigned> &parent) {
+std::vector<unsigned> mlir::ncclx::topology::depthsOf(unsigned root,
+                                                      const std::vector<unsigned> &parent) {
   std::vector<unsigned> depth(parent.size(), 0);
   for (unsigned v = 0; v < parent.size(); ++v)
     for (unsigned u = v; u != root; u = parent[u])
@@ -405,232 +272,6 @@ bool Packer::generate(const LinearSolution &solution, double &most) {
   return added;
 }
 
-/// Whole numbers that are as the amounts and add up to `shares`: largest remainders.
-std::vector<unsigned> Packer::apportion(const std::vector<double> &amounts, unsigned shares) const {
-  double all = std::accumulate(amounts.begin(), amounts.end(), 0.0);
-  std::vector<unsigned> counts(amounts.size());
-  std::vector<std::pair<double, size_t>> lost;
-  unsigned left = shares;
-  for (size_t i = 0; i < amounts.size(); ++i) {
-    double exact = amounts[i] / all * shares;
-    counts[i] = std::min(left, unsigned(exact + 1e-6));
-    left -= counts[i];
-    lost.push_back({counts[i] - exact, i});
-  }
-  std::sort(lost.begin(), lost.end());
-  for (size_t i = 0; left > 0; ++i, --left)
-    ++counts[lost[i % lost.size()].second];
-  return counts;
-}
-
-/// The root of each share, ascending.
-std::vector<unsigned> Packer::rootsOf(unsigned shares) const {
-  std::vector<unsigned> counts(n, shares), roots;
-  if (isFree()) {
-    std::vector<double> amounts(n, 0);
-    for (const Tree &tree : trees)
-      if (tree.sums)
-        amounts[tree.root] += tree.amount;
-    counts = apportion(amounts, shares);
-  }
-  for (unsigned root = 0; root < n; ++root)
-    roots.insert(roots.end(), counts[root], root);
-  return roots;
-}
-
-/// What the busiest resource has at least, whatever the trees of these roots: each member but the
-/// root has one edge; and trees are whole, so that at the prices above what resources can hold of
-/// them must pay for all.
-double Packer::leastLoad(const std::vector<unsigned> &roots, unsigned shares) const {
-  std::vector<double> load(rows, 0);
-  std::vector<unsigned> times(n, 0);
-  for (unsigned root : roots)
-    ++times[root];
-  for (bool sums : ways)
-    for (unsigned v = 0; v < n; ++v)
-      for (const Use &use : always[sums][v])
-        load[use.row] += use.perByte * double(roots.size() - times[v]);
-  double least = *std::max_element(load.begin(), load.end());
-  constexpr unsigned mostSteps = 1000;
-  for (unsigned step = 0; step < mostSteps && !tightPrices.empty(); ++step) {
-    double holds = 0, next = unreachable;
-    for (unsigned row = 0; row < rows; ++row) {
-      if (tightPrices[row] <= 0)
-        continue;
-      double quantum = quanta[row], whole = least;
-      if (quantum > 0) {
-        whole = std::floor(least / quantum + 1e-9) * quantum;
-        next = std::min(next, whole + quantum);
-      }
-      holds += tightPrices[row] * whole;
-    }
-    double lacks = double(shares) * tightCost * (1 - 1e-9) - holds;
-    if (lacks <= 0)
-      return least;
-    double prices = std::accumulate(tightPrices.begin(), tightPrices.end(), 0.0);
-    least = next < unreachable ? std::max(next, double(shares) * tightCost / prices)
-                               : double(shares) * tightCost / prices;
-  }
-  return least;
-}
-
-double Packer::busiest(const Shares &of) const {
-  std::vector<double> load(rows, 0);
-  for (bool sums : ways)
-    for (const std::vector<unsigned> &parent : of.parents[sums])
-      for (unsigned v = 0; v < n; ++v)
-        if (parent[v] != v)
-          for (const Use &use : edges[sums][parent[v]][v])
-            load[use.row] += use.perByte;
-  return *std::max_element(load.begin(), load.end());
-}
-
-/// The linear program's trees, as often as their amounts.
-Packer::Shares Packer::rounded(unsigned shares) const {
-  Shares found;
-  found.roots = rootsOf(shares);
-  for (bool sums : ways)
-    for (size_t i = 0, end; i < found.roots.size(); i = end) {
-      for (end = i; end < found.roots.size() && found.roots[end] == found.roots[i];)
-        ++end;
-      std::vector<const Tree *> of;
-      std::vector<double> amounts;
-      for (const Tree &tree : trees)
-        if (tree.root == found.roots[i] && tree.sums == sums) {
-          of.push_back(&tree);
-          amounts.push_back(tree.amount + 1e-12);
-        }
-      std::vector<unsigned> counts = apportion(amounts, end - i);
-      for (size_t k = 0; k < of.size(); ++k)
-        found.parents[sums].insert(found.parents[sums].end(), counts[k], of[k]->parent);
-    }
-  found.load = busiest(found);
-  return found;
-}
-
-/// Shallow trees, each in turn grown anew at prices that rise with the load of what all others
-/// leave, until no resource has more than `goal`.
-Packer::Shares Packer::regrown(unsigned shares, double goal) const {
-  Shares now, best;
-  now.roots = rootsOf(shares);
-  for (bool sums : ways)
-    now.parents[sums].resize(now.roots.size());
-  std::vector<double> load(rows, 0), prices(rows);
-  auto put = [&](bool sums, const std::vector<unsigned> &parent, double amount) {
-    for (unsigned v = 0; v < parent.size(); ++v)
-      if (parent[v] != v)
-        for (const Use &use : edges[sums][parent[v]][v])
-          load[use.row] += amount * use.perByte;
-  };
-  for (unsigned pass = 0; pass < passes; ++pass) {
-    // At first depth costs less from pass to pass, so that the first packing that does is a
-    // shallow one; where none does, it costs next to nothing.
-    unsigned turn = pass % (passes / 2);
-    double steepness = std::min(40.0, 4.0 + 1.5 * turn);
-    double depthPrice = pass < passes / 2 ? 2 * std::pow(0.75, turn) : 1e-3;
-    for (size_t i = 0; i < now.roots.size(); ++i)
-      for (bool sums : ways) {
-        put(sums, now.parents[sums][i], -1);
-        double highest = 0;
-        for (unsigned row = 0; row < rows; ++row) {
-          prices[row] = std::exp(steepness * (load[row] / goal - 1));
-          highest = std::max(highest, prices[row]);
-        }
-        now.parents[sums][i] = grown(now.roots[i], sums, prices, depthPrice * highest);
-        put(sums, now.parents[sums][i], 1);
-      }
-    now.load = *std::max_element(load.begin(), load.end());
-    if (now.load < best.load * (1 - 1e-9))
-      best = now;
-    if (best.load <= goal)
-      break;
-  }
-  return best;
-}
-
-/// Edges of the longest way to the root of a share and from it.
-unsigned Packer::depthOf(const Shares &of, size_t share) const {
-  unsigned depth = 0;
-  for (bool sums : ways) {
-    std::vector<unsigned> depths = depthsOf(of.roots[share], of.parents[sums][share]);
-    depth += *std::max_element(depths.begin(), depths.end());
-  }
-  return depth;
-}
-
-/// Grows the deepest trees anew, alone or together with those of some other share, as long as they
-/// become shallower and no resource has more than `goal`.
-void Packer::flatten(Shares &of, double goal) const {
-  std::vector<double> load(rows, 0), prices(rows);
-  auto put = [&](size_t share, double amount) {
-    for (bool sums : ways) {
-      const std::vector<unsigned> &parent = of.parents[sums][share];
-      for (unsigned v = 0; v < n; ++v)
-        if (parent[v] != v)
-          for (const Use &use : edges[sums][parent[v]][v])
-            load[use.row] += amount * use.perByte;
-    }
-  };
-  for (size_t share = 0; share < of.roots.size(); ++share)
-    put(share, 1);
-  auto grow = [&](size_t share, double depthPrice) {
-    for (bool sums : ways) {
-      // Of what is nearly full the price is as high as all depth.
-      double highest = 0;
-      for (unsigned row = 0; row < rows; ++row) {
-        prices[row] = std::exp(40 * (load[row] / goal - 1));
-        highest = std::max(highest, prices[row]);
-      }
-      std::vector<unsigned> &parent = of.parents[sums][share];
-      parent = grown(of.roots[share], sums, prices, depthPrice * highest);
-      for (unsigned v = 0; v < n; ++v)
-        if (parent[v] != v)
-          for (const Use &use : edges[sums][parent[v]][v])
-            load[use.row] += use.perByte;
-    }
-  };
-  auto improve = [&](std::initializer_list<size_t> those, unsigned below) {
-    std::vector<std::vector<unsigned>> before[2];
-    std::vector<double> loadBefore = load;
-    for (bool sums : ways)
-      for (size_t share : those)
-        before[sums].push_back(of.parents[sums][share]);
-    for (double depthPrice : {1.0, 0.3, 0.1, 0.03}) {
-      for (size_t share : those)
-        put(share, -1);
-      bool good = true;
-      for (size_t share : those) {
-        grow(share, depthPrice);
-        good &= depthOf(of, share) < below;
-      }
-      if (good && *std::max_element(load.begin(), load.end()) <= goal)
-        return true;
-      for (bool sums : ways)
-        for (size_t i = 0; size_t share : those)
-          of.parents[sums][share] = before[sums][i++];
-      load = loadBefore;
-    }
-    return false;
-  };
-  while (true) {
-    std::vector<unsigned> depths(of.roots.size());
-    for (size_t share = 0; share < depths.size(); ++share)
-      depths[share] = depthOf(of, share);
-    unsigned deepest = *std::max_element(depths.begin(), depths.end());
-    for (size_t share = 0; share < depths.size(); ++share) {
-      if (depths[share] < deepest)
-        continue;
-      bool done = improve({share}, deepest);
-      for (size_t other = 0; other < depths.size() && !done; ++other)
-        done = depths[other] < deepest && improve({share, other}, deepest);
-      if (!done) {
-        of.load = *std::max_element(load.begin(), load.end());
-        return;
-      }
-    }
-  }
-}
-
 TreePacking Packer::packing(const Shares &of, unsigned shares) const {
   TreePacking packing;
   packing.shares = shares;
@@ -696,7 +337,7 @@ std::optional<TreePacking> Packer::run() {
       continue; // no better, whatever the trees
     double goal = std::max(shares / rate * (1 + shareTolerance), least * (1 + 1e-9));
     Shares found = rounded(shares);
-    looks += double(passes) * double(ways.size()) * double(found.roots.size()) * double(n) * n;
+    looks += double(treePasses) * double(ways.size()) * double(found.roots.size()) * double(n) * n;
     if ((found.load > goal || shares * n <= fewShares) && (looks <= mostLooks || shares == 1))
       if (Shares other = regrown(shares, goal); other.load <= std::max(goal, found.load))
         found = std::move(other);
@@ -713,7 +354,6 @@ std::optional<TreePacking> Packer::run() {
   result.leastSecondsPerByte = std::isfinite(most) ? unit / most : 0;
   return result;
 }
-} // namespace
 
 std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resources,
                                                             llvm::ArrayRef<unsigned> group,
@@ -721,66 +361,4 @@ std::optional<TreePacking> mlir::ncclx::topology::packTrees(ResourceModel &resou
   if (group.size() < 2 || group.size() > maxTreeMembers)
     return std::nullopt;
   return Packer(resources, group, flow).run();
-}
-
-TreePacker::TreePacker(const Topology &topology, Rate rate)
-    : topology(topology), rate(rate), ranks(topology.numRanks()) {
-  constexpr unsigned fewPeers = 8, mostLanes = 16;
-  // From a node to a node, or to a bundle, whose numbers follow those of the nodes; once each.
-  std::vector<std::pair<unsigned, size_t>> ways;
-  std::map<std::string, size_t> bundles;
-  for (const Link &link : topology.links) {
-    if (link.kind != LinkKind::nvlink && link.kind != LinkKind::xgmi)
-      continue;
-    const Node &to = topology.nodes[link.to];
-    size_t other = link.to;
-    if (!to.bundle.empty())
-      other = topology.nodes.size() + bundles.try_emplace(to.bundle, bundles.size()).first->second;
-    ways.push_back({link.from, other});
-  }
-  std::sort(ways.begin(), ways.end());
-  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
-  std::vector<unsigned> neighbours(topology.nodes.size(), 0);
-  for (auto [from, to] : ways)
-    ++neighbours[from];
-  for (unsigned rank = 0; rank < ranks; ++rank) {
-    if (topology.rankNode(rank).kind != NodeKind::gpu)
-      continue;
-    unsigned joined = neighbours[topology.ranks[rank]];
-    lanes = std::max({lanes, std::min(mostLanes, joined), std::min(fewPeers, ranks - 1)});
-  }
-}
-
-double TreePacker::sumSecondsPerByte() {
-  if (sums)
-    return *sums;
-  sums = 0;
-  for (unsigned rank = 0; rank < ranks; ++rank) {
-    const RankResources &own = resources().rank(rank);
-    if (topology.rankNode(rank).kind == NodeKind::gpu && own.memory >= 0)
-      sums = std::max(*sums, own.memoryPerByte.toDouble() /
-                                 resources().resources()[own.memory].capacity.toDouble());
-  }
-  return *sums;
-}
-
-const Tiers &TreePacker::tiers() {
-  if (!theTiers)
-    theTiers = findTiers(topology, resources());
-  return *theTiers;
-}
-
-const TreePacking *TreePacker::pack(llvm::ArrayRef<unsigned> group, TreeFlow flow) {
-  auto [it, isNew] = known.try_emplace({group.vec(), flow});
-  if (isNew)
-    it->second = packTrees(resources(), group, flow);
-  return it->second ? &*it->second : nullptr;
-}
-
-const Routing *TreePacker::route(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<uint64_t> amounts,
-                                 unsigned maxShares) {
-  auto [it, isNew] = routings.try_emplace({group.vec(), amounts.vec(), maxShares});
-  if (isNew)
-    it->second = routeFlows(resources(), group, amounts, maxShares);
-  return it->second ? &*it->second : nullptr;
 }

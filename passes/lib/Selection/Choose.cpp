@@ -76,6 +76,10 @@ static std::string whyNotPacked(CollectiveOpInterface op, Algorithm algorithm,
   return trees ? "no trees reach every member" : "some member has no way to another";
 }
 
+std::string mlir::ncclx::whyNoTrees(CollectiveOpInterface op, const SelectionTarget &target) {
+  return whyNotPacked(op, Algorithm::Trees, target);
+}
+
 /// Bytes from which ranks that are to be compared are told one by one what to do.
 static constexpr int64_t leastTold = 1 << 20;
 
@@ -153,10 +157,8 @@ private:
                      double horizon = std::numeric_limits<double>::infinity());
   LogicalResult byTime(bool alternatives);
   LogicalResult searchChunks(Candidate &candidate, int64_t events);
-  /// Does nothing say how pieces follow each other along trees, and does it matter?
-  bool searchesTrees() {
-    return !op.getAlgorithm() && !op->hasAttr(treesAttrName) && choice.bytes >= leastTold;
-  }
+  /// Does nothing say how pieces follow each other along trees?
+  bool searchesTrees() { return !op->hasAttr(treesAttrName); }
   double boundSeconds() const {
     return choice.bound && !choice.bound->unreachable ? choice.bound->seconds.toDouble() : 0;
   }

@@ -1,6 +1,7 @@
 //===- ChooseAlgorithm.cpp - Give each collective an algorithm --------------------------===//
 #include "ByTiers.h"
 #include "ReadTarget.h"
+#include "TreeSearch.h"
 
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/Hints.h"
@@ -116,14 +117,6 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
     size_t axes = grids.at(function).axesOf(op).size();
     if (getSchedule(op))
       return failed(setOrderOfSchedule(op)) ? WalkResult::interrupt() : WalkResult::advance();
-    if (op.getAlgorithm()) {
-      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm(), axes)) {
-        op->emitOpError("asks for ") << stringifyAlgorithm(*op.getAlgorithm()) << ", but " << *why;
-        return WalkResult::interrupt();
-      }
-      setOrder(op);
-      return WalkResult::advance();
-    }
     auto chooseOn = [&](SelectionTarget machine) -> const Choice * {
       if (target.scratchLimit >= 0) // what those before have left
         machine.scratchLimit = std::max<int64_t>(0, target.scratchLimit - scratch[function]);
@@ -138,6 +131,23 @@ LogicalResult mlir::ncclx::chooseAlgorithms(ModuleOp module, const SelectionTarg
       }
       return &it->second;
     };
+    if (op.getAlgorithm()) {
+      if (std::optional<std::string> why = whyNot(op, *op.getAlgorithm(), axes)) {
+        op->emitOpError("asks for ") << stringifyAlgorithm(*op.getAlgorithm()) << ", but " << *why;
+        return WalkResult::interrupt();
+      }
+      if (op.getAlgorithm() == Algorithm::Trees && !op->hasAttr(treesAttrName) &&
+          whyNoTrees(op, target).empty()) {
+        const Choice *named = chooseOn(target);
+        if (!named)
+          return WalkResult::interrupt();
+        if (const std::optional<NamedAttribute> &hint = named->chosen().hint)
+          op->setAttr(hint->getName(), hint->getValue());
+        scratch[function] += named->chosen().scratch;
+      }
+      setOrder(op);
+      return WalkResult::advance();
+    }
     const Choice *chosen = chooseOn(target);
     if (chosen && chosen->algorithm == Algorithm::Hierarchical) {
       if (std::optional<ProgramGrid> cut = cutGrid(function, grids.at(function), target)) {

@@ -16,16 +16,21 @@ namespace {
 class TreeSearch {
 public:
   TreeSearch(CollectiveOpInterface op, const SelectionTarget &target, std::optional<int64_t> bytes,
-             double bound, Candidate &candidate, int64_t events)
-      : op(op), target(target), bytes(bytes), bound(bound), candidate(candidate), last(events),
-        spent(events) {}
+             int64_t payload, double bound, Candidate &candidate, int64_t events)
+      : op(op), target(target), bytes(bytes), bound(bound),
+        mostEvents(payload < manyBytes ? fewEvents : manyEvents), candidate(candidate),
+        last(events), spent(events) {}
   LogicalResult run(const topology::TreePacking &packing, double payload);
 
 private:
+  /// About a microsecond each. Of few bytes there are few pieces, and building them is what costs.
+  static constexpr double manyEvents = 2.1e6, fewEvents = 1e5;
+  static constexpr int64_t manyBytes = 1 << 20;
+
   CollectiveOpInterface op;
   const SelectionTarget &target;
   std::optional<int64_t> bytes;
-  double bound;
+  double bound, mostEvents;
   Candidate &candidate;
   int64_t last, spent; ///< events: of the best setting, and of all that were tried
   TreeSetting best;
@@ -37,8 +42,8 @@ private:
 };
 
 int64_t TreeSearch::allowed() const {
-  // About a microsecond each; and what is so near its bound that nothing is looked for.
-  constexpr double mostEvents = 2.1e6, near = 0.015, far = 0.03;
+  // What is so near its bound that nothing is looked for.
+  constexpr double near = 0.015, far = 0.03;
   if (bound <= 0)
     return int64_t(mostEvents);
   double beyond = *candidate.seconds / bound - 1;
@@ -114,6 +119,12 @@ LogicalResult TreeSearch::run(const topology::TreePacking &packing, double paylo
       return true;
     });
   };
+  if (mostEvents == fewEvents)
+    return failure(failed(apart()) || failed(lanes(8)) || failed(lanes(4)) || failed(slack(200)) ||
+                   failed(rounds(2)));
+  // Where members only sum, fewer lanes go with fewer and larger puts, which cost less to time.
+  if (packing.trees.front().out.empty() && (failed(lanes(4)) || failed(lanes(3))))
+    return failure();
   return failure(failed(rounds(2)) || failed(apart()) || failed(rounds(1.4)) || failed(lanes(4)) ||
                  failed(lanes(8)) || failed(lanes(3)) || failed(slack(200)) || failed(slack(0)) ||
                  failed(rounds(1.1)) || failed(rounds(0.7)) || failed(twice()));
@@ -132,5 +143,5 @@ LogicalResult mlir::ncclx::searchTrees(CollectiveOpInterface op, const Selection
   double moved = double(payload) / (ofEach ? double(group.size()) : 1);
   // No trees are faster than these prices say.
   bound = std::max(bound, moved * packing->leastSecondsPerByte);
-  return TreeSearch(op, target, bytes, bound, candidate, events).run(*packing, moved);
+  return TreeSearch(op, target, bytes, payload, bound, candidate, events).run(*packing, moved);
 }

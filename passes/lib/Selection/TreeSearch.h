@@ -14,5 +14,8 @@ LogicalResult searchTrees(CollectiveOpInterface op, const SelectionTarget &targe
                           std::optional<int64_t> bytes, int64_t payload, double bound,
                           Candidate &candidate, int64_t events);
 
+/// Why no trees can be packed for `op`, or nothing.
+std::string whyNoTrees(CollectiveOpInterface op, const SelectionTarget &target);
+
 } // namespace mlir::ncclx
 #endif // NCCLX_LIB_SELECTION_TREESEARCH_H

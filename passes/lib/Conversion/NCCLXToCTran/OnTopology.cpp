@@ -126,7 +126,9 @@ LogicalResult Converter::layUnequalTiers(CollectiveOpInterface op, ctran::Collec
     spec.trees = trees->packByTiers(*group, treeFlowOf(op), &why);
   if (!spec.routing && !spec.trees)
     return op->emitOpError("asks for hierarchical, but ") << why;
-  spec.treeSetting.rounds = spec.chunks ? spec.chunks : spec.treeSetting.rounds;
+  spec.tiers.push_back({spec.axes});
+  spec.treeSetting = {};
+  spec.treeSetting.rounds = spec.pipeline.chunks.value_or(0);
   remark::analysis(op->getLoc(),
                    remark::RemarkOpts::name("UnequalTiers").category("convert-ncclx-to-ctran"))
       << remark::add("hosts are not alike: {0} {1} between {2} members, {3} steps deep, in {4} "

@@ -321,7 +321,7 @@ ByTiers::Packed ByTiers::packed(TreeFlow flow, unsigned shares) {
       ++rooted[best.first];
       of.push_back(std::move(best));
     }
-    llvm::stable_sort(of, [](const auto &a, const auto &b) { return a.first < b.first; });
+    llvm::sort(of);
     for (auto &[root, parent] : of) {
       result.roots.push_back(root);
       result.parents.push_back(std::move(parent));
@@ -441,22 +441,6 @@ std::optional<Routing> ByTiers::routed(llvm::ArrayRef<uint64_t> amounts, unsigne
   return routing;
 }
 
-std::optional<TreePacking> topology::treesByTiers(const Topology &topo, ResourceModel &resources,
-                                                  llvm::ArrayRef<unsigned> group, TreeFlow flow,
-                                                  std::string *why) {
-  ByTiers tiers(topo, resources, group, flow != TreeFlow::sum, flow != TreeFlow::spread);
-  std::string not_ = tiers.prepare();
-  TreePacking packing;
-  if (not_.empty()) {
-    packing = tiers.pack(flow);
-    if (tiers.failed())
-      not_ = "some member has no way to another";
-  }
-  if (why)
-    *why = not_;
-  return not_.empty() ? std::optional(std::move(packing)) : std::nullopt;
-}
-
 Routing ByTiers::route(llvm::ArrayRef<uint64_t> amounts, unsigned maxShares) {
   Routing best;
   for (unsigned shares = 1; shares <= std::min(maxShares, mostShares); ++shares) {
@@ -471,21 +455,35 @@ Routing ByTiers::route(llvm::ArrayRef<uint64_t> amounts, unsigned maxShares) {
   return best;
 }
 
+/// What `make` makes, unless there is a reason not to.
+template <typename Make> static auto madeBy(ByTiers tiers, std::string *why, Make make) {
+  std::string whyNot = tiers.prepare();
+  std::optional<decltype(make(tiers))> made;
+  if (whyNot.empty()) {
+    made = make(tiers);
+    if (tiers.failed()) {
+      whyNot = "some member has no way to another";
+      made = std::nullopt;
+    }
+  }
+  if (why)
+    *why = whyNot;
+  return made;
+}
+
+std::optional<TreePacking> topology::treesByTiers(const Topology &topo, ResourceModel &resources,
+                                                  llvm::ArrayRef<unsigned> group, TreeFlow flow,
+                                                  std::string *why) {
+  return madeBy(ByTiers(topo, resources, group, flow != TreeFlow::sum, flow != TreeFlow::spread),
+                why, [&](ByTiers &tiers) { return tiers.pack(flow); });
+}
+
 std::optional<Routing> topology::routesByTiers(const Topology &topo, ResourceModel &resources,
                                                llvm::ArrayRef<unsigned> group,
                                                llvm::ArrayRef<uint64_t> amounts, unsigned maxShares,
                                                std::string *why) {
-  ByTiers tiers(topo, resources, group, true, false);
-  std::string not_ = tiers.prepare();
-  Routing routing;
-  if (not_.empty()) {
-    routing = tiers.route(amounts, maxShares);
-    if (tiers.failed())
-      not_ = "some member has no way to another";
-  }
-  if (why)
-    *why = not_;
-  return not_.empty() ? std::optional(std::move(routing)) : std::nullopt;
+  return madeBy(ByTiers(topo, resources, group, true, false), why,
+                [&](ByTiers &tiers) { return tiers.route(amounts, maxShares); });
 }
 
 const TreePacking *TreePacker::packByTiers(llvm::ArrayRef<unsigned> group, TreeFlow flow,

@@ -93,9 +93,7 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
       return llvm::formatv("its {0} ranks are too many to simulate one by one", ranks);
     if (!byTiers || !target.trees || target.trees->tiers().list.size() > 1 || isFlat(target))
       return byTiers.value_or("");
-    if (std::optional<std::string> why = whyNotByUnequalTiers(op, *target.trees))
-      return llvm::formatv("{0}, and {1}", *byTiers, *why);
-    return "";
+    return whyNotByUnequalTiers(op, *target.trees).value_or("");
   case Algorithm::Trees:
   case Algorithm::Routed:
     return byTiers ? whyNotPacked(op, algorithm, target)

@@ -153,19 +153,24 @@ static std::optional<std::string> whyNotAll(CollectiveOpInterface op, int64_t mo
 std::optional<std::string> mlir::ncclx::whyNotByUnequalTiers(CollectiveOpInterface op,
                                                              topology::TreePacker &trees) {
   Dataflow flow = op.getDataflow();
+  const std::string &alike = trees.tiers().why;
+  auto no = [&](StringRef why) {
+    std::string all = "the machine has no tiers: " + alike;
+    return StringRef(alike).contains(why) ? all : all + ", and " + why.str();
+  };
   if (flow.route != Route::All)
-    return llvm::formatv("{0} needs blocks that are alike", op->getName().stripDialect()).str();
+    return no((op->getName().stripDialect() + " needs blocks that are alike").str());
   if (std::optional<std::string> why = whyNotAll(op, topology::maxTierMembers))
-    return why;
+    return no(*why);
   if (getGroupSize(op) > int64_t(trees.numRanks()))
-    return llvm::formatv("the topology has {0} ranks", trees.numRanks()).str();
+    return no(llvm::formatv("the topology has {0} ranks", trees.numRanks()).str());
   SmallVector<int64_t> ranks = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
   std::vector<unsigned> group(ranks.begin(), ranks.end());
   // Who reaches whom is the same for all flows.
   std::string why;
   trees.packByTiers(group, flow.inCut && flow.outCut ? topology::TreeFlow::spread : treeFlowOf(op),
                     &why);
-  return why.empty() ? std::nullopt : std::optional(why);
+  return why.empty() ? std::nullopt : std::optional(no(why));
 }
 
 static bool isBroadcast(const Dataflow &flow) {

@@ -149,10 +149,10 @@ LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpe
            << grid->numRanks() << " ranks, but the topology has " << trees->numRanks();
   SmallVector<ProgramGrid::OfTier> found;
   if (std::optional<std::string> why = grid->axesByTier(op, trees->tiers(), found)) {
-    if (trees->tiers().list.size() > 1)
+    if (trees->tiers().list.size() < 2)
+      why = whyNotByUnequalTiers(op, *trees);
+    if (why)
       return op->emitOpError("asks for hierarchical, but ") << *why;
-    if (std::string alike = *why; why = whyNotByUnequalTiers(op, *trees))
-      return op->emitOpError("asks for hierarchical, but ") << alike << ", and " << *why;
     return layUnequalTiers(op, spec);
   }
   for (const ProgramGrid::OfTier &of : found)

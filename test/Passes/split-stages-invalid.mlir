@@ -14,16 +14,51 @@ func.func @scalar(%a: tensor<4xf32>, %n: index {ncclx.uniform}) {
 // -----
 
 ncclx.grid @g ["x" = 4]
-func.func @window(%a: tensor<4xf32>, %n: tensor<index> {ncclx.uniform}) {
+func.func @signals(%a: tensor<4xf32>, %n: tensor<index> {ncclx.uniform}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %turns = tensor.extract %n[] : tensor<index>
-  // expected-error @below {{is handed from one stage of 'window' to another; expected a scalar or a tensor of static shape, of elements that collectives work on (a window lives in one stage)}}
+  // expected-error @below {{has signals by shift 1 that have not been waited for: 0 on one way to a stage, 1 on another; expected as many on every way: wait for them in the branch or the turn that makes them}}
   %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
   scf.for %i = %c0 to %turns step %c1 {
     ncclx.put %a into %w[0] shift 1 : tensor<4xf32> into !ncclx.window<tensor<4xf32>>
+    // expected-note @below {{made here}}
+    ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+  }
+  ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4xf32>>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+func.func @unsigned(%a: tensor<4xui8>, %n: tensor<index> {ncclx.uniform}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %turns = tensor.extract %n[] : tensor<index>
+  // expected-error @below {{is used in several stages, and has elements of type 'ui8', of which there are no constants: give it an init}}
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xui8>>
+  scf.for %i = %c0 to %turns step %c1 {
+    ncclx.put %a into %w[0] shift 1 : tensor<4xui8> into !ncclx.window<tensor<4xui8>>
   }
   return
+}
+
+// -----
+
+// Sizes that are open are given first.
+ncclx.grid @g ["x" = 4]
+func.func @open(%a: tensor<?xf32> {ncclx.dims = ["n"]}, %n: tensor<index> {ncclx.uniform}) -> tensor<?xf32>
+    attributes {ncclx.sizes = {n = [0, 8]}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %turns = tensor.extract %n[] : tensor<index>
+  // expected-error @below {{this 'tensor<?xf32>' is handed from one stage of 'open' to another; expected a scalar or a tensor of static shape, of elements that collectives work on (sizes that are open are given before, by ncclx-specialize-sizes)}}
+  %r = scf.for %i = %c0 to %turns step %c1 iter_args(%x = %a) -> tensor<?xf32> {
+    %p = ncclx.permute %x shift 1 over @g["x"] : tensor<?xf32> -> tensor<?xf32>
+    scf.yield %p : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
 }
 
 // -----
@@ -52,9 +87,9 @@ func.func @chunk(%a: tensor<3xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> tensor
     %r = ncclx.all_gather %a dim 0 over @g["x"] : tensor<3xf32> -> tensor<10xf32>
     ncclx.yield %r : tensor<10xf32>
   } : !ncclx.future<tensor<10xf32>>
-  // expected-error @below {{takes one of 4 chunks of 10 rows between stages, which are awaited at once: they must be of one size}}
-  %c = ncclx.await %f chunk %c1 of 4 dim 0 : !ncclx.future<tensor<10xf32>> -> tensor<?xf32>
   scf.for %j = %c0 to %k step %c1 {
+    // expected-error @below {{takes one of 4 chunks of 10 rows, where the whole is awaited first: they must be of one size}}
+    %c = ncclx.await %f chunk %c1 of 4 dim 0 : !ncclx.future<tensor<10xf32>> -> tensor<?xf32>
     ncclx.barrier over @g["x"]
   }
   %v = ncclx.await %f : !ncclx.future<tensor<10xf32>> -> tensor<10xf32>

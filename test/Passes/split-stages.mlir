@@ -45,17 +45,31 @@ func.func @iterate(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 ncclx.grid @g ["x" = 4]
 
-// A bound known at run time; two values change places each turn; a future that is carried is awaited at once.
+// A bound known at run time; two values change places each turn; a future that is carried: four turns are one stage, in
+// which it is in flight from turn to turn, and what is left of them is turns as before, each a stage.
 // CHECK-LABEL: func.func @counted.0(
-// CHECK:         ncclx.permute
+// CHECK:         %[[F:.+]] = ncclx.start
+// CHECK:         ncclx.await %[[F]]
 // CHECK-LABEL: func.func @counted.1(
 // CHECK:         arith.cmpi slt
 // CHECK-LABEL: func.func @counted.2(
+// CHECK:         ncclx.start
+// CHECK:         ncclx.await
+// CHECK-NEXT:    ncclx.start
+// CHECK:         ncclx.await
+// CHECK-NEXT:    ncclx.start
+// CHECK:         ncclx.await
+// CHECK-NEXT:    ncclx.start
+// CHECK:         ncclx.await
 // CHECK-NOT:     ncclx.start
-// CHECK:         ncclx.permute
-// CHECK-NOT:     ncclx.await
-// CHECK-LABEL: func.func @counted.3(
-// PROGRAMS-COUNT-4: ctran.program @counted.
+// CHECK-LABEL: func.func @counted.4(
+// CHECK:         arith.cmpi slt
+// CHECK-LABEL: func.func @counted.5(
+// CHECK:         ncclx.start
+// CHECK-NOT:     ncclx.start
+// CHECK-LABEL: func.func @counted.6(
+// REMARK:      remark: [Passed] TurnsJoined {{.*}}Turns=4
+// PROGRAMS-COUNT-7: ctran.program @counted.
 func.func @counted(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (tensor<4xf32>, tensor<4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -82,17 +96,24 @@ func.func @counted(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (ten
 
 ncclx.grid @g ["x" = 4]
 
-// What is awaited in its own stage stays in flight there, beside one that goes from stage to stage and does not.
+// What leaves its stage is in flight up to the end of it, beside what is awaited there; a while has no turns that are known
+// to follow each other, so each of them is a stage.
 // CHECK-LABEL: func.func @beside.0(
-// CHECK-NOT:     ncclx.start
-// CHECK-LABEL: func.func @beside.2(
 // CHECK:         ncclx.start
-// CHECK-NEXT:      ncclx.all_gather
 // CHECK:         ncclx.await
-// CHECK-NOT:     ncclx.start
-// REMARK:      split-stages.mlir:[[# @LINE + 10]]:8: remark: [Missed] FutureAwaited {{.*}}it would be in flight between stages: it is awaited where it starts
+// CHECK-LABEL: func.func @beside.2(
+// CHECK:         %[[L:.+]] = ncclx.start
+// CHECK-NEXT:      ncclx.all_gather
+// CHECK:         %[[H:.+]] = ncclx.start
+// CHECK-NEXT:      ncclx.permute
+// CHECK:         ncclx.await %[[L]]
+// CHECK:         linalg.add
+// CHECK:         ncclx.await %[[H]]
+// CHECK-NOT:     linalg.add
+// CHECK-LABEL: func.func @beside.3(
+// REMARK:      split-stages.mlir:[[# @LINE + 10]]:8: remark: [Missed] FutureAwaited {{.*}}it would be in flight between stages: it is awaited where its own ends
 // REMARK-NOT:  FutureAwaited
-// REMARK:      split-stages.mlir:[[# @LINE + 19]]:10: remark: [Missed] FutureAwaited
+// REMARK:      split-stages.mlir:[[# @LINE + 23]]:10: remark: [Missed] FutureAwaited
 // REMARK-NOT:  FutureAwaited
 func.func @beside(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (tensor<4xf32>, tensor<16xf32>) {
   %c0 = arith.constant 0 : index
@@ -104,8 +125,12 @@ func.func @beside(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (tens
     %p = ncclx.permute %a shift 1 over @g["x"] : tensor<4xf32> -> tensor<4xf32>
     ncclx.yield %p : tensor<4xf32>
   } : !ncclx.future<tensor<4xf32>>
-  %r:2 = scf.for %k = %c0 to %turns step %c1 iter_args(%x = %z, %g = %f)
-      -> (tensor<16xf32>, !ncclx.future<tensor<4xf32>>) {
+  %r:3 = scf.while (%k = %c0, %x = %z, %g = %f)
+      : (index, tensor<16xf32>, !ncclx.future<tensor<4xf32>>) -> (index, tensor<16xf32>, !ncclx.future<tensor<4xf32>>) {
+    %go = arith.cmpi slt, %k, %turns : index
+    scf.condition(%go) %k, %x, %g : index, tensor<16xf32>, !ncclx.future<tensor<4xf32>>
+  } do {
+  ^bb0(%k: index, %x: tensor<16xf32>, %g: !ncclx.future<tensor<4xf32>>):
     %v = ncclx.await %g : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
     %l = ncclx.start {
       %p = ncclx.all_gather %v dim 0 over @g["x"] : tensor<4xf32> -> tensor<16xf32>
@@ -116,10 +141,12 @@ func.func @beside(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> (tens
       ncclx.yield %p : tensor<4xf32>
     } : !ncclx.future<tensor<4xf32>>
     %w = ncclx.await %l : !ncclx.future<tensor<16xf32>> -> tensor<16xf32>
-    scf.yield %w, %h : tensor<16xf32>, !ncclx.future<tensor<4xf32>>
+    %y = linalg.add ins(%w, %x : tensor<16xf32>, tensor<16xf32>) outs(%z : tensor<16xf32>) -> tensor<16xf32>
+    %k1 = arith.addi %k, %c1 : index
+    scf.yield %k1, %y, %h : index, tensor<16xf32>, !ncclx.future<tensor<4xf32>>
   }
-  %v = ncclx.await %r#1 : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
-  return %v, %r#0 : tensor<4xf32>, tensor<16xf32>
+  %v = ncclx.await %r#2 : !ncclx.future<tensor<4xf32>> -> tensor<4xf32>
+  return %v, %r#1 : tensor<4xf32>, tensor<16xf32>
 }
 
 // -----
@@ -183,5 +210,46 @@ func.func @known(%a: tensor<4xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> tensor
   }
   %y = arith.sitofp %w : i32 to f32
   %r = tensor.insert %y into %m[%c0] : tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+ncclx.grid @g ["x" = 4]
+
+// A window of before the loop: each stage that uses it makes it of what is handed on, waits for what its text waits for
+// later, and tells of a put that only a later stage tells of. Where it is not used, it goes by.
+// CHECK-LABEL: func.func @windows.0(
+// CHECK:         ncclx.window over @g["x"] init(
+// CHECK-NOT:     ncclx.get
+// CHECK-LABEL: func.func @windows.2(
+// CHECK:         %[[W:.+]] = ncclx.window over @g["x"] init(%arg{{[0-9]}} : tensor<4xf32>)
+// CHECK:         ncclx.put %{{.*}} into %[[W]][0] shift 1
+// CHECK:         ncclx.signal %[[W]] shift 1
+// CHECK:         ncclx.put %{{.*}} into %[[W]][1] shift 2
+// CHECK:         ncclx.signal %[[W]] shift 2
+// CHECK-DAG:     ncclx.wait %[[W]] shift 2 count 1
+// CHECK-DAG:     ncclx.wait %[[W]] shift 1 count 1
+// CHECK:         ncclx.get %[[W]][0] : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
+// CHECK-LABEL: func.func @windows.3(
+// CHECK-NOT:     ncclx.wait %{{.*}} shift 1
+// CHECK-LABEL: func.func @windows.4(
+// REMARK:      remark: [Missed] WindowCarried {{.*}}several stages use it
+// PROGRAMS-COUNT-5: ctran.program @windows.
+func.func @windows(%a: tensor<1xf32>, %n: tensor<1xi32> {ncclx.uniform}) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = tensor.extract %n[%c0] : tensor<1xi32>
+  %turns = arith.index_cast %i : i32 to index
+  %odd = arith.trunci %i : i32 to i1
+  %w = ncclx.window over @g["x"] : !ncclx.window<tensor<4xf32>>
+  scf.for %k = %c0 to %turns step %c1 {
+    ncclx.put %a into %w[0] shift 1 : tensor<1xf32> into !ncclx.window<tensor<4xf32>>
+    ncclx.signal %w shift 1 : !ncclx.window<tensor<4xf32>>
+    ncclx.put %a into %w[1] shift 2 : tensor<1xf32> into !ncclx.window<tensor<4xf32>>
+    %u = ncclx.assume_uniform %odd : i1
+    ncclx.wait %w shift 1 count 1 : !ncclx.window<tensor<4xf32>>
+  }
+  %r = ncclx.get %w[0] : !ncclx.window<tensor<4xf32>> -> tensor<4xf32>
   return %r : tensor<4xf32>
 }

@@ -285,6 +285,9 @@ bool CudaRank::fill(const std::vector<std::vector<char>> &content) {
 }
 
 bool CudaRank::take(ArrayRef<size_t> results, llvm::function_ref<char *(size_t)> to) {
+  // The driver waits in a copy to memory that is not pinned, and other ranks' threads for it.
+  if (!good(ncclxrtCudaSynchronize(comm, stream)))
+    return false;
   for (auto [result, w] : llvm::enumerate(results))
     if (!good(ncclxrtCudaCopy(comm, stream, to(result), buffers[w], world.plan.windows[w].bytes)))
       return false;
@@ -500,7 +503,8 @@ bool Execution::runCuda(const HostPlan &plan, ncclxrtProgram_t entry, const Cuda
   if (!share(plan, options, size_t(options.rounds) * contenders))
     return false;
   int64_t gpus = std::min<int64_t>(devices.count, plan.ranks);
-  int64_t streams = int64_t(plan.lanes.size()) * ((plan.ranks + gpus - 1) / gpus);
+  int64_t streams = (int64_t(plan.lanes.size()) + ncclxrtCudaOtherStreams) *
+                    ((plan.ranks + gpus - 1) / gpus);
   World world{plan,      entry, program, cuda, options, int32_t(gpus), streams > ncclxrtCudaQueues,
               contenders};
   SmallVector<size_t> results = resultWindows(plan);

@@ -1,6 +1,6 @@
 //===- CppPrint.cpp - What the C++ of hosts and of GPUs has in common ---------------===//
 //
-// EmitC prints the one function that lowerToHost made; tables are text of this file.
+// EmitC prints the function that lowerToHost made, and its parts; tables are text of this file.
 //
 //===----------------------------------------------------------------------===//
 #include "CppPrint.h"
@@ -35,12 +35,20 @@ FailureOr<std::string> mlir::ncclx::printFunctions(StringRef program, ModuleOp h
   });
   if (left.wasInterrupted())
     return failure();
+  Builder b(host.getContext());
+  SymbolTable symbols(*code);
+  int64_t parts = 0;
   for (auto function : code->getOps<emitc::FuncOp>()) {
     if (function.isExternal())
-      function.setSpecifiersAttr(
-          ArrayAttr::get(host.getContext(), StringAttr::get(host.getContext(), "extern \"C\"")));
-    else
+      function.setSpecifiersAttr(b.getStrArrayAttr({"extern \"C\""}));
+    else if (!function.isPrivate())
       function.setSymName(program);
+    else { // a part of it
+      function.setSpecifiersAttr(b.getStrArrayAttr({"static", "__attribute__((noinline))"}));
+      std::string name = llvm::formatv("{0}_part{1}", program, parts++);
+      if (function.getSymName() != name && failed(symbols.rename(function, name)))
+        return failure();
+    }
   }
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LowerBranches.h"
+#include "CutSteps.h"
 #include "HostEmitter.h"
 
 #include "ncclx/NCCLX/Branches.h"
@@ -327,6 +328,7 @@ FailureOr<HostPlan> mlir::ncclx::lowerToHost(StringRef name, func::FuncOp choose
     return failure();
   b.setInsertionPointToEnd(&function.getBody().front());
   func::ReturnOp::create(b, chooser.getLoc(), *status);
+  cutSteps(function);
   plan.hash = hashOf(branches, plan);
   return plan;
 }

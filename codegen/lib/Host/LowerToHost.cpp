@@ -6,6 +6,7 @@
 // an op that waits for such a token first waits for the lane.
 //
 //===----------------------------------------------------------------------===//
+#include "CutSteps.h"
 #include "HostEmitter.h"
 #include "LowerBranches.h"
 
@@ -448,6 +449,7 @@ FailureOr<HostPlan> mlir::ncclx::lowerToHost(ctran::ProgramOp program, ModuleOp 
   if (failed(status))
     return failure();
   func::ReturnOp::create(b, program.getLoc(), *status);
+  cutSteps(function);
   plan.hash = hashOf(program, plan);
   return plan;
 }

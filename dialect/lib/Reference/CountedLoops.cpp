@@ -26,7 +26,7 @@ static bool isPlain(scf::ForOp loop) {
   return *step == 1 || (upper && *upper <= last - (*step - 1));
 }
 
-static void countIterations(scf::ForOp loop) {
+scf::ForOp mlir::ncclx::countIterations(scf::ForOp loop) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   Value lower = loop.getLowerBound(), upper = loop.getUpperBound(), step = loop.getStep();
@@ -75,6 +75,7 @@ static void countIterations(scf::ForOp loop) {
   body->getOperations().splice(body->end(), loop.getBody()->getOperations());
   loop.replaceAllUsesWith(counted.getResults());
   loop.erase();
+  return counted;
 }
 
 void mlir::ncclx::countLoops(Operation *root) {
@@ -83,5 +84,6 @@ void mlir::ncclx::countLoops(Operation *root) {
     if (!isPlain(loop))
       loops.push_back(loop);
   });
-  llvm::for_each(loops, countIterations);
+  for (scf::ForOp loop : loops)
+    countIterations(loop);
 }

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Dominance.h"
@@ -250,7 +251,7 @@ struct SplitBranches : ncclx::impl::SplitBranchesBase<SplitBranches> {
   // Here and not in Passes.td, so that its header stays as it is for all who include it.
   void getDependentDialects(DialectRegistry &registry) const override {
     Base::getDependentDialects(registry);
-    registry.insert<cf::ControlFlowDialect>();
+    registry.insert<cf::ControlFlowDialect, linalg::LinalgDialect>();
   }
 
   void runOnOperation() override {

@@ -9,6 +9,7 @@
 #include "StageBlocks.h"
 #include "ncclx/NCCLX/Branches.h"
 #include "ncclx/NCCLX/NCCLX.h"
+#include "ncclx/NCCLX/Sizes.h"
 #include "ncclx/Transforms/Communication.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -140,12 +141,12 @@ RankedTensorType Stager::boxOf(Value value) {
     tensor = RankedTensorType::get({}, type);
   if (tensor && tensor.hasStaticShape() && isSupportedElementType(tensor.getElementType()))
     return tensor;
-  emitError(value.getLoc()) << "this " << type << " is handed from one stage of '"
-                            << function.getSymName()
-                            << "' to another; expected a scalar or a tensor of static shape, of "
-                               "elements that collectives "
-                            << "work on"
-                            << (isa<WindowType>(type) ? " (a window lives in one stage)" : "");
+  InFlightDiagnostic diag = emitError(value.getLoc());
+  diag << "this " << type << " is handed from one stage of '" << function.getSymName()
+       << "' to another; expected a scalar or a tensor of static shape, of elements that "
+          "collectives work on";
+  if (function->hasAttr(kSizesAttrName))
+    diag << " (sizes that are open are given before, by ncclx-specialize-sizes)";
   return {};
 }
 

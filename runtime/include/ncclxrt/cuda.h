@@ -117,7 +117,8 @@ typedef struct ncclxrtCudaGraph *ncclxrtCudaGraph_t; /**< Work of one stream, to
 
 /** For the same callers: captures what the stream is given between the two calls, in the mode that
  *  leaves other threads alone; repeats it on any stream, with a deadline (ncclxrtCudaWatch). A
- * graph is destroyed when its last repetition is done, before what it uses. NULL is a no-op. */
+ * graph is destroyed when its last repetition is done, before what it uses. NULL is a no-op. Ranks
+ * that share a GPU have all ended their captures before one of them launches. */
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCaptureBegin(ncclxrtCudaComm_t comm, void *stream);
 NCCLXRT_EXPORT ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
                                                      ncclxrtCudaGraph_t *graph);
@@ -190,8 +191,9 @@ typedef struct ncclxrtCudaReduction {
   int32_t divided; /**< Not 0: the sum is divided. */
 } ncclxrtCudaReduction_t;
 
-/** Streams of a GPU that can wait at a time, each in a queue of the hardware. */
-enum { ncclxrtCudaQueues = 30 };
+/** Queues of a GPU's hardware, in each of which one stream can wait; and streams of a rank that are
+ * no lanes: the one that its runs are given, and the communicator's own. */
+enum { ncclxrtCudaQueues = 32, ncclxrtCudaOtherStreams = 2 };
 
 typedef struct ncclxrtCudaPlanDesc {
   size_t struct_size;
@@ -203,8 +205,8 @@ typedef struct ncclxrtCudaPlanDesc {
   const ncclxrtCudaKernelDesc_t *kernels;
   size_t num_kernels;
   int32_t one_stream;   /**< Not 0: all lanes on one stream; the program's serial form must hold.
-                             So it is, too, where no streams are given and the lanes of all ranks of
-                             a GPU are more than ncclxrtCudaQueues. */
+                             So it is, too, where no streams are given and those of all ranks of a
+                             GPU are more than ncclxrtCudaQueues. */
   int32_t ranks;        /**< That the program is made for; 0: any number. */
   const char *cache;    /**< Folder of compiled kernels of the runtime; NULL: none. */
   const char *nvrtc;    /**< Library that compiles them; NULL: libnvrtc.so of CUDA 13 or 12. */

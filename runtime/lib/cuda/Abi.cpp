@@ -161,11 +161,19 @@ ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
                         "cuStreamEndCapture");
   if (s.ok())
     s = comm->call(cuda.instantiate(&exec, captured, 0), "cuGraphInstantiate");
+  // Now, not in the first launch: it allocates, for which the driver can wait for all streams of the
+  // GPU, and among those ranks that share it some wait for this one by then.
+  if (s.ok())
+    s = comm->call(cuda.uploadGraph(exec, static_cast<cuda::Stream>(stream)), "cuGraphUpload");
+  if (s.ok())
+    s = comm->synchronize(static_cast<cuda::Stream>(stream));
   if (captured)
     cuda.destroyGraph(captured);
   if (s.ok()) {
     *graph = new ncclxrtCudaGraph{*comm, exec};
     ++comm->users;
+  } else if (exec) {
+    cuda.destroyGraphExec(exec);
   }
   return comm->remember(s);
 }

@@ -139,6 +139,7 @@ constexpr int multiprocessors = 16, capabilityMajor = 75, capabilityMinor = 76,
   F(beginCapture, cuStreamBeginCapture_v2, (Stream, int))                                          \
   F(endCapture, cuStreamEndCapture, (Stream, Graph *))                                             \
   F(instantiate, cuGraphInstantiateWithFlags, (GraphExec *, Graph, unsigned long long))            \
+  F(uploadGraph, cuGraphUpload, (GraphExec, Stream))                                               \
   F(launchGraph, cuGraphLaunch, (GraphExec, Stream))                                               \
   F(destroyGraph, cuGraphDestroy, (Graph))                                                         \
   F(destroyGraphExec, cuGraphExecDestroy, (GraphExec))                                             \

@@ -89,7 +89,8 @@ Status Plan::prepare(Comm &comm, const ncclxrtCudaPlanDesc_t *desc, ncclxrtProgr
   int64_t sharing = 0;
   if (Status s = plan->sharing(sharing); !s.ok())
     return s;
-  if (plan->givenStreams.empty() && int64_t(shape.lanes.size()) * sharing > ncclxrtCudaQueues)
+  int64_t streams = (int64_t(shape.lanes.size()) + ncclxrtCudaOtherStreams) * sharing;
+  if (plan->givenStreams.empty() && streams > ncclxrtCudaQueues)
     plan->oneStream = true;
   plan->counters.resize(comm.nranks());
   plan->captureFirst = shape.slotCount;
@@ -205,9 +206,18 @@ Status Plan::loadKernels() {
       return s;
     if (Status s = counts.empty() ? Status() : makeSizes(find); !s.ok())
       return s;
-    for (std::pair<int, int> r : reductions)
+    for (std::pair<int, int> r : reductions) {
       if (Status s = find(reduceKernels[r], reductionName(r)); !s.ok())
         return s;
+      // Where ranks share a GPU, the driver can wait for all of its streams in a kernel's first
+      // launch, and by then some wait for this one: so it adds nothing once, while none waits.
+      device::ReduceJob nothing{};
+      if (Status s = launchOwn(lanes.front(), reduceKernels[r], 1, device::reduceThreads, &nothing);
+          !s.ok())
+        return s;
+    }
+    if (Status s = comm.synchronize(lanes.front().stream); !s.ok())
+      return s;
   }
   if (Status s = prepareGemms(); !s.ok())
     return s;

@@ -794,6 +794,10 @@ int cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph, unsigned long long
   *exec = new CUgraphExec_st{graph->nodes};
   return success;
 }
+int cuGraphUpload(GraphExec, Stream) {
+  FAKE_CUDA_FAILS;
+  return success;
+}
 int cuGraphLaunch(GraphExec exec, Stream stream) {
   FAKE_CUDA_FAILS;
   log("cuGraphLaunch");

@@ -195,6 +195,13 @@ std::string interpret(const GraphText &graph, ModuleOp module, const Options &op
   return "";
 }
 
+/// What a schedule runs as.
+struct Carrier {
+  const char *name;
+  ncclxrtProgram_t program;
+};
+using Carriers = std::vector<Carrier>;
+
 void must(const harness::Rank &rank, ncclxrtResult_t result) {
   harness::check(result == ncclxrtSuccess, rank.error());
 }
@@ -203,9 +210,9 @@ void must(const harness::Rank &rank, ncclxrtResult_t result) {
 class Prepared {
 public:
   Prepared(harness::Rank &rank, const GraphText &graph, const HostPlan &plan,
-           ncclxrtProgram_t program, const Options &options, const Expected &expected,
+           const Carriers &carriers, const Options &options, const Expected &expected,
            const std::vector<ncclxrtSharing_t> &sharing = {})
-      : rank(rank), graph(graph), plan(plan), program(program), options(options),
+      : rank(rank), graph(graph), plan(plan), carriers(carriers), options(options),
         expected(expected) {
     PlanDescription description(plan, 0);
     ncclxrtPlanDesc_t given = *description.get();
@@ -233,27 +240,13 @@ public:
          window.type, data);
   }
 
-  /// One run. `given`: argument 0 is there already.
+  /// One run by each carrier, or by one where argument 0 is `given`: there already, and perhaps
+  /// written by the run.
   void run(int64_t run, bool given = false) {
-    for (auto [w, window] : llvm::enumerate(plan.windows)) {
-      if (window.role == ctran::WindowRole::Input && !(given && window.argument == 0))
-        fillArgument(run, window, buffers[w]);
-      else if (window.role == ctran::WindowRole::Output && window.bytes)
-        memset(buffers[w], 0xe7, window.bytes);
-    }
-    must(rank, ncclxrtPlanRun(handle, program));
-    for (auto [w, window] : llvm::enumerate(plan.windows)) {
-      if (window.role == ctran::WindowRole::Input && !graph.isWritable(window.argument) &&
-          !(given && window.argument == 0)) {
-        Bytes before(window.bytes + 8);
-        fillArgument(run, window, before.data());
-        harness::check(memcmp(before.data(), buffers[w], window.bytes) == 0,
-                       "run " + std::to_string(run) + " changes argument " +
-                           std::to_string(window.argument));
-      }
-      if (window.role == ctran::WindowRole::Output && !options.withoutReference)
-        compareOutput(run, window, buffers[w]);
-    }
+    if (given)
+      return runBy(carriers[run % carriers.size()], run, given);
+    for (const Carrier &carrier : carriers)
+      runBy(carrier, run, given);
   }
 
   ncclxrtPlan_t handle;
@@ -262,12 +255,35 @@ private:
   harness::Rank &rank;
   const GraphText &graph;
   const HostPlan &plan;
-  ncclxrtProgram_t program;
+  const Carriers &carriers;
   const Options &options;
   const Expected &expected;
   std::vector<uint8_t *> buffers;
 
-  void compareOutput(int64_t run, const HostPlan::Window &window, const uint8_t *data) const {
+  void runBy(const Carrier &carrier, int64_t run, bool given) {
+    for (auto [w, window] : llvm::enumerate(plan.windows)) {
+      if (window.role == ctran::WindowRole::Input && !(given && window.argument == 0))
+        fillArgument(run, window, buffers[w]);
+      else if (window.role == ctran::WindowRole::Output && window.bytes)
+        memset(buffers[w], 0xe7, window.bytes);
+    }
+    must(rank, ncclxrtPlanRun(handle, carrier.program));
+    for (auto [w, window] : llvm::enumerate(plan.windows)) {
+      if (window.role == ctran::WindowRole::Input && !graph.isWritable(window.argument) &&
+          !(given && window.argument == 0)) {
+        Bytes before(window.bytes + 8);
+        fillArgument(run, window, before.data());
+        harness::check(memcmp(before.data(), buffers[w], window.bytes) == 0,
+                       carrier.name + std::string(": run ") + std::to_string(run) +
+                           " changes argument " + std::to_string(window.argument));
+      }
+      if (window.role == ctran::WindowRole::Output && !options.withoutReference)
+        compareOutput(carrier, run, window, buffers[w]);
+    }
+  }
+
+  void compareOutput(const Carrier &carrier, int64_t run, const HostPlan::Window &window,
+                     const uint8_t *data) const {
     const Tensor &tensor = graph.outputs()[window.argument];
     const Bytes &wanted = expected[run][rank.rank][window.argument];
     Bytes found(data, data + window.bytes);
@@ -277,9 +293,9 @@ private:
       dropPadding(tensor, graph.member(rank.rank, tensor.padding->axes), wanted.data(),
                   found.data(), width);
     Comparison c = compare(window.type, wanted.data(), found.data());
-    harness::check(c.equal(), "run " + std::to_string(run) + " output " +
-                                  std::to_string(window.argument) + " (" + tensor.type() +
-                                  "): " + c.describe(window.type));
+    harness::check(c.equal(), carrier.name + std::string(": run ") + std::to_string(run) +
+                                  " output " + std::to_string(window.argument) + " (" +
+                                  tensor.type() + "): " + c.describe(window.type));
   }
 };
 
@@ -336,6 +352,18 @@ llvm::Expected<std::unique_ptr<LoadedCpp>> loadCpp(Compilation &compilation) {
           : LoadedCpp::create(options, NCCLX_TEST_CXX);
   llvm::sys::fs::remove_directories(folder);
   return loaded;
+}
+
+/// The compilation in this process, and as C++, which `loaded` keeps.
+llvm::Expected<Carriers> bothCarriers(Compilation &compilation,
+                                      std::unique_ptr<LoadedCpp> &loaded) {
+  Carriers carriers = {{"in process", compilation.entry()}};
+  llvm::Expected<std::unique_ptr<LoadedCpp>> made = loadCpp(compilation);
+  if (!made)
+    return made.takeError();
+  loaded = std::move(*made);
+  carriers.push_back({"as C++", loaded->program()});
+  return carriers;
 }
 
 } // namespace
@@ -414,15 +442,10 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
         return "adversarial order " + std::to_string(order.seed) + " of " + branch.name + ": " +
                data.message + "\n";
   }
-  ncclxrtProgram_t program = compilation.entry();
   std::unique_ptr<LoadedCpp> loaded;
-  if (options.cpp || getenv("NCCLX_TEST_CPP")) {
-    llvm::Expected<std::unique_ptr<LoadedCpp>> made = loadCpp(compilation);
-    if (!made)
-      return llvm::toString(made.takeError()) + "\n" + compiled.messages;
-    loaded = std::move(*made);
-    program = loaded->program();
-  }
+  llvm::Expected<Carriers> carriers = bothCarriers(compilation, loaded);
+  if (!carriers)
+    return llvm::toString(carriers.takeError()) + "\n" + compiled.messages;
   Expected expected;
   if (std::string error =
           options.withoutReference
@@ -434,7 +457,7 @@ std::string equivalence::check(const GraphText &graph, const std::string &transp
   return onRanks<Prepared>(
       graph.ranks(), transport,
       [&](harness::Rank &rank) {
-        return Prepared(rank, graph, compilation.plan(), program, options, expected);
+        return Prepared(rank, graph, compilation.plan(), *carriers, options, expected);
       },
       [&](harness::Rank &, Prepared &plan) {
         for (int64_t run = 0; run < options.runs; ++run)
@@ -447,7 +470,7 @@ std::string equivalence::checkChain(const GraphText &first, const GraphText &sec
   const GraphText *graphs[] = {&first, &second};
   std::unique_ptr<Compiled> compiled[2];
   std::unique_ptr<LoadedCpp> loaded[2];
-  ncclxrtProgram_t programs[2];
+  Carriers carriers[2];
   Expected expected[2];
   size_t shared[2] = {};
   for (int i = 0; i < 2; ++i) {
@@ -459,14 +482,10 @@ std::string equivalence::checkChain(const GraphText &first, const GraphText &sec
                                       i ? &expected[0] : nullptr);
         !error.empty())
       return error;
-    programs[i] = compilation.entry();
-    if (options.cpp) {
-      llvm::Expected<std::unique_ptr<LoadedCpp>> made = loadCpp(compilation);
-      if (!made)
-        return llvm::toString(made.takeError());
-      loaded[i] = std::move(*made);
-      programs[i] = loaded[i]->program();
-    }
+    llvm::Expected<Carriers> both = bothCarriers(compilation, loaded[i]);
+    if (!both)
+      return llvm::toString(both.takeError());
+    carriers[i] = std::move(*both);
     shared[i] = i ? compilation.plan().inputs()[0] : compilation.plan().outputs()[0];
   }
   using Both = std::array<std::unique_ptr<Prepared>, 2>;
@@ -481,7 +500,7 @@ std::string equivalence::checkChain(const GraphText &first, const GraphText &sec
             if (i)
               sharing.push_back({shared[1], both[0]->handle, shared[0]});
             both[i] = std::make_unique<Prepared>(rank, *graphs[i], compiled[i]->compilation.plan(),
-                                                 programs[i], options, expected[i], sharing);
+                                                 carriers[i], options, expected[i], sharing);
           }
           return both;
         },

@@ -22,7 +22,6 @@ struct Options {
   bool specials = false;         ///< NaN, infinities and -0 among the inputs
   bool exact = false;            ///< whole numbers whose sums no order changes
   int64_t hosts = 1;             ///< that the ranks are on, as many on each
-  bool cpp = false;              ///< run the C++ carrier instead of the one in this process
 };
 
 /// The graph after passes; empty, with a failure noted, where one of them fails.
@@ -32,8 +31,9 @@ std::string passed(const std::string &text, const std::string &pipeline);
 bool moves(const std::string &text, const std::string &pipeline);
 
 /// Compiles the graph for processes over `transport`, proves it, lets the machine run it in
-/// adversarial orders, and runs it on threads; every bit of every output that the language
-/// specifies must be what the reference interpreter says. Empty, or what went wrong.
+/// adversarial orders, and runs it on threads, in this process and as C++; every bit of every
+/// output that the language specifies must be what the reference interpreter says. Empty, or what
+/// went wrong.
 std::string check(const GraphText &graph, const std::string &transport,
                   const Options &options = {});
 

@@ -28,9 +28,17 @@ private:
   std::optional<Tensor> ownFlags;      ///< and what they depend on when it is summed over all ranks
   std::vector<std::string> numbers;    ///< of the loops around
   int64_t depth = 0;                   ///< of loops and branches around
-  int64_t times = 1;                   ///< how often the loops around run a step
-  int64_t ways = 1;                    ///< through the branches
-  int64_t work = 0;                    ///< messages of one way
+  /// A window that may be used again, also in loops and branches.
+  struct Shared {
+    Tensor window;
+    Axes axes;
+    std::string pending; ///< the map of a signal that is to be waited for where it was made
+    int64_t pendingDepth = 0;
+  };
+  std::vector<Shared> windows; ///< those in reach
+  int64_t times = 1;           ///< how often the loops around run a step
+  int64_t ways = 1;            ///< through the branches
+  int64_t work = 0;            ///< messages of one way
   static constexpr int64_t mostWays = 4, mostTimes = 4;
 
   int64_t below(int64_t n) { return c.below(n); }
@@ -81,9 +89,12 @@ private:
     values.push_back(g.await(futures[i]));
     futures.erase(futures.begin() + i);
   }
+  /// What goes on here ends here: futures, and signals that nobody has waited for.
   void awaitAll() {
     while (!futures.empty())
       await(below(futures.size()));
+    for (Shared &one : windows)
+      settle(one);
   }
 
   /// At most so many; one is the last once in `n`.
@@ -95,10 +106,12 @@ private:
   /// Some steps of their own: what they make is out of reach behind, but `result`.
   template <typename Result> Result inside(const std::function<Result()> &write) {
     std::vector<Tensor> outer = values, flying = std::exchange(futures, {});
+    size_t made = windows.size();
     ++depth;
     steps(2, 4);
     Result result = write();
     awaitAll();
+    windows.resize(made);
     --depth;
     values = std::move(outer);
     futures = std::move(flying);
@@ -120,9 +133,13 @@ private:
   std::pair<std::string, std::string> pairs(int64_t members);
   /// A map of peers, and its inverse; the members are those that every group has.
   std::pair<std::string, std::string> peers(int64_t members);
-  /// A window over what `a` holds: parts of it are put once or twice to the same peers, who read
-  /// what has come, and say so.
+  /// A window over what `a` holds, or one that is there: parts of it are put once or twice to the
+  /// same peers, who read what has come, and say so, which is waited for now or later.
   void oneSided(const Tensor &a);
+  void settle(Shared &one) {
+    if (!one.pending.empty() && one.pendingDepth == depth)
+      g.wait(one.window, std::exchange(one.pending, ""));
+  }
 
   void compute(const Tensor &a);
   /// One that carries this kind over these axes, or nothing: chosen.

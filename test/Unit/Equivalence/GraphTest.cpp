@@ -242,7 +242,6 @@ TEST(EquivalenceBranches, ChosenInEachRun) {
     g.result(g.await(future));
     g.result(g.elementwise("add", r, s));
     expectEqual(g, {.runs = 12});
-    expectEqual(g, {.runs = 4, .cpp = true}, {"shm"});
   }
 }
 
@@ -290,7 +289,6 @@ TEST(EquivalencePlans, ShareABuffer) {
     second.result(second.elementwise("add", a, b));
     for (const char *transport : {"shm", "tcp"})
       EXPECT_EQ(checkChain(first, second, transport), "") << algorithm << " over " << transport;
-    EXPECT_EQ(checkChain(first, second, "shm", {.cpp = true}), "") << algorithm;
   }
 }
 

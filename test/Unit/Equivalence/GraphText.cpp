@@ -137,6 +137,13 @@ GraphText::loop(const std::string &turns, const Carried &carried,
 }
 
 GraphText::Carried
+GraphText::loop(const std::string &from, const std::string &to, const std::string &step,
+                const std::string &type, const Carried &carried,
+                const std::function<Carried(const std::string &i, const Carried &)> &write) {
+  return loopOver(from + " to " + to + " step " + step, carried, write, type);
+}
+
+GraphText::Carried
 GraphText::whileLoop(const std::string &turns, const Carried &carried,
                      const std::function<std::string(const std::string &i)> &goesOn,
                      const std::function<Carried(const std::string &i, const Carried &)> &write) {
@@ -176,7 +183,8 @@ GraphText::whileLoop(const std::string &turns, const Carried &carried,
 
 GraphText::Carried
 GraphText::loopOver(const std::string &bounds, const Carried &carried,
-                    const std::function<Carried(const std::string &i, const Carried &)> &write) {
+                    const std::function<Carried(const std::string &i, const Carried &)> &write,
+                    const std::string &type) {
   std::string i = fresh(), loop = fresh(), inits, types, yields;
   Carried inside = carried, results = carried;
   for (size_t k = 0; k < carried.size(); ++k) {
@@ -195,7 +203,8 @@ GraphText::loopOver(const std::string &bounds, const Carried &carried,
   std::string written = std::move(body);
   body = std::move(before);
   line(loop + ":" + std::to_string(carried.size()) + " = scf.for " + i + " = " + bounds +
-       " iter_args(" + inits + ") -> (" + types + ") {\n" + written + "  }");
+       " iter_args(" + inits + ") -> (" + types + ")" + (type == "index" ? "" : " : " + type) +
+       " {\n" + written + "  }");
   return results;
 }
 

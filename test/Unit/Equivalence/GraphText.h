@@ -121,6 +121,10 @@ public:
   /// The same from 0 to `turns`, an index known at run time.
   Carried loop(const std::string &turns, const Carried &carried,
                const std::function<Carried(const std::string &i, const Carried &)> &body);
+  /// The same of bounds and a step of any type that are known at run time.
+  Carried loop(const std::string &from, const std::string &to, const std::string &step,
+               const std::string &type, const Carried &carried,
+               const std::function<Carried(const std::string &i, const Carried &)> &body);
   /// scf.while: `body` gets and gives the same; before each turn `goesOn`, of the turn's number,
   /// says whether there is one. At most `turns`.
   Carried whileLoop(const std::string &turns, const Carried &carried,
@@ -159,7 +163,8 @@ private:
   std::string index(int64_t i);
   void line(const std::string &text) { body += "  " + text + "\n"; }
   Carried loopOver(const std::string &bounds, const Carried &carried,
-                   const std::function<Carried(const std::string &i, const Carried &)> &body);
+                   const std::function<Carried(const std::string &i, const Carried &)> &body,
+                   const std::string &type = "index");
   Tensor collective(const std::string &op, const std::string &words, const Tensor &in, Shape out,
                     const Axes &axes);
 };

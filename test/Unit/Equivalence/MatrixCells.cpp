@@ -59,15 +59,15 @@ const List<Group> groups = {
 const List<std::string> sizes = {"none", "one", "fewer than members", "not divisible", "larger"};
 const List<std::string> shapes = {"vector", "dim 0 of 3", "dim 1 of 3", "dim 2 of 3", "scalar"};
 const List<std::string> uses = {"plain", "into", "in place", "async", "of a slice"};
-const List<std::string> carriers = {"shm", "tcp", "shm C++", "tcp C++"};
+const List<std::string> transports = {"shm", "tcp"};
 const List<std::string> orders = {"any", "as the algorithm"};
 
-const List<int64_t> factors = {int64_t(words.size()),   int64_t(elements.size()),
-                               int64_t(kinds.size()),   2,
-                               int64_t(groups.size()),  int64_t(algorithms.size()),
-                               int64_t(sizes.size()),   int64_t(shapes.size()),
-                               int64_t(uses.size()),    int64_t(orders.size()),
-                               int64_t(carriers.size())};
+const List<int64_t> factors = {int64_t(words.size()),     int64_t(elements.size()),
+                               int64_t(kinds.size()),     2,
+                               int64_t(groups.size()),    int64_t(algorithms.size()),
+                               int64_t(sizes.size()),     int64_t(shapes.size()),
+                               int64_t(uses.size()),      int64_t(orders.size()),
+                               int64_t(transports.size())};
 
 GraphText graphOf(const Group &group) {
   GraphText g(group.grid);
@@ -134,7 +134,7 @@ bool carries(const Cell &c) {
 bool settle(Row &row) {
   {
     Cell c(row);
-    auto &[word, element, kind, wide, group, algorithm, size, shape, use, order, carrier] = c;
+    auto &[word, element, kind, wide, group, algorithm, size, shape, use, order, transport] = c;
     if (!c.reduces())
       kind = wide = order = 0;
     if (elements[element].second.empty())
@@ -152,10 +152,7 @@ bool settle(Row &row) {
       size = word == AllToAll ? 0 : size % 2;
     if ((use == 2 && word != AllReduce) || (use == 4 && (shape == 4 || word == AllToAllSized)))
       use = 0;
-    // Ranks told one by one, many of them, are a text that a C++ compiler takes minutes for.
-    if (algorithms[algorithm] == "trees" || algorithms[algorithm] == "routed")
-      carrier %= factsOf(group).ranks > 8 ? 2 : 4;
-    row = {word, element, kind, wide, group, algorithm, size, shape, use, order, carrier};
+    row = {word, element, kind, wide, group, algorithm, size, shape, use, order, transport};
   }
   const Cell c(row);
   if (c.kind == 5 && !c.isFloat())
@@ -310,7 +307,7 @@ std::string gpus(int64_t ranks) {
 
 Common commonOf(const Cell &c) {
   const std::string &a = algorithms[c.algorithm];
-  return {c.group, c.carrier, a == "trees" || a == "routed", a == "hierarchical"};
+  return {c.group, c.transport, a == "trees" || a == "routed", a == "hierarchical"};
 }
 
 } // namespace equivalence

@@ -1,7 +1,7 @@
 //===- MatrixCells.h - What a collective can be ---------------------------*- C++ -*-===//
 //
 // A cell is one collective: its word, type, reduction, group, algorithm, size, shape, use and
-// carrier.
+// transport.
 //
 //===----------------------------------------------------------------------===//
 #ifndef NCCLX_TEST_UNIT_EQUIVALENCE_MATRIXCELLS_H
@@ -46,14 +46,14 @@ struct Group {
   bool isUneven = false;
 };
 extern const List<Group> groups;
-extern const List<std::string> sizes, shapes, uses, carriers, orders;
+extern const List<std::string> sizes, shapes, uses, transports, orders;
 
 struct Cell {
-  int64_t word, element, kind, wide, group, algorithm, size, shape, use, order, carrier;
+  int64_t word, element, kind, wide, group, algorithm, size, shape, use, order, transport;
 
   explicit Cell(const Row &r)
       : word(r[0]), element(r[1]), kind(r[2]), wide(r[3]), group(r[4]), algorithm(r[5]), size(r[6]),
-        shape(r[7]), use(r[8]), order(r[9]), carrier(r[10]) {}
+        shape(r[7]), use(r[8]), order(r[9]), transport(r[10]) {}
   bool reduces() const { return word == ReduceScatter || word == AllReduce || word == Reduce; }
   bool isRooted() const { return word >= Broadcast && word <= Scatter; }
   bool isCut() const {
@@ -70,7 +70,7 @@ struct Cell {
     return words[word] + " " + elements[element].first + " " + kinds[kind] + (wide ? " wide" : "") +
            " group " + std::to_string(group) + " '" + algorithms[algorithm] + "' " + sizes[size] +
            ", " + shapes[shape] + ", " + uses[use] + ", order " + orders[order] + ", " +
-           carriers[carrier];
+           transports[transport];
   }
 };
 /// How many values each part of a cell has.
@@ -89,7 +89,7 @@ void add(GraphText &g, const Cell &c);
 /// GPUs in a line with its end joined to its middle.
 std::string gpus(int64_t ranks);
 
-/// What cells of one graph have in common: group, carrier, whether it is for GPUs, and for hosts.
+/// What cells of one graph have in common: group, transport, whether it is for GPUs, and for hosts.
 using Common = std::tuple<int64_t, int64_t, bool, bool>;
 Common commonOf(const Cell &c);
 

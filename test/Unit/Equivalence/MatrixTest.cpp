@@ -1,9 +1,9 @@
 //===- MatrixTest.cpp - All pairs of what a collective can be ------------===//
 //
 // A cell is one collective: its word, type, reduction, group, algorithm, size, shape, use and
-// carrier. All cells would be some ten millions, so that cells are chosen in which all pairs of two
-// values occur. Each is lowered, proved, run on ranks as threads and compared to the bit. What is
-// refused is a table by itself: each with one error, whose reason is known here.
+// transport. All cells would be some ten millions, so that cells are chosen in which all pairs of
+// two values occur. Each is lowered, proved, run on ranks as threads and compared to the bit. What
+// is refused is a table by itself: each with one error, whose reason is known here.
 //
 //   EquivalenceTests --gtest_filter='*Matrix*' --gtest_also_run_disabled_tests   all of it
 //
@@ -22,7 +22,7 @@ using namespace equivalence;
 namespace {
 
 std::string checkCells(const List<Cell> &cells, const Common &common) {
-  auto [group, carrier, onGpus, onHosts] = common;
+  auto [group, transport, onGpus, onHosts] = common;
   GraphText g = graphOf(groups[group]);
   if (onGpus)
     g.topology = gpus(g.ranks());
@@ -31,10 +31,9 @@ std::string checkCells(const List<Cell> &cells, const Common &common) {
   Options options{.runs = 2, .adversarial = 1};
   options.hosts = onHosts ? hostsOf(g.ranks()) : 1;
   options.exact = onGpus || onHosts;
-  options.cpp = carrier >= 2;
   if (g.outputs().empty())
     g.result(g.argument({1}, "f32"));
-  std::string wrong = check(g, carrier % 2 ? "tcp" : "shm", options);
+  std::string wrong = check(g, transports[transport], options);
   return wrong.empty() ? "" : wrong + "of\n" + g.str();
 }
 
@@ -167,7 +166,7 @@ void expectRefusals(int64_t share, int64_t of) {
               number++ % of != share)
             continue;
           GraphText g = graphOf(c.of());
-          auto [in, carrier, onGpus, onHosts] = commonOf(c);
+          auto [in, transport, onGpus, onHosts] = commonOf(c);
           if (onGpus && g.ranks() > 1)
             g.topology = gpus(g.ranks());
           add(g, c);

@@ -104,6 +104,10 @@ void Generator::steps(int64_t most, int64_t n) {
 void Generator::step() {
   if (below(3) == 2 && !futures.empty())
     return await(below(futures.size()));
+  // One of before is of use where it is carried.
+  if (depth > 0 && !windows.empty() && below(3) == 2)
+    if (std::vector<Tensor> same = like(any(windows).window); !same.empty())
+      return oneSided(any(same));
   Tensor a = any(values);
   if (a.padding) {    // whatever reads whole tensors would spread what is unspecified
     g.algorithm = ""; // that of the step before may not carry these axes
@@ -186,7 +190,11 @@ void Generator::loop(const Tensor &a) {
   bool future = below(2);
   if (future)
     carried.push_back(alike(any(like(a)), true));
-  times *= std::max<int64_t>(1, trips);
+  // Bounds that are constants, that are known when a run starts, and conditions known on the way.
+  int64_t how = late ? below(3) : 0;
+  // Turns that carry futures are one stage, four together, and what is left of them.
+  int64_t copies = how == 1 && future ? 5 : std::max<int64_t>(1, trips);
+  times *= copies;
   auto body = [&](const std::string &i, const GraphText::Carried &held) {
     numbers.push_back(i);
     std::vector<Tensor> outer = values;
@@ -208,9 +216,7 @@ void Generator::loop(const Tensor &a) {
     numbers.pop_back();
     return next;
   };
-  // Bounds that are constants, that are known when a run starts, and conditions known on the way.
   GraphText::Carried results;
-  int64_t how = late ? below(3) : 0;
   if (how == 0)
     results = g.loop(from, from + trips * by, by, carried, body);
   else if (std::string turns = g.count(uniformFlags(), below(3), trips); how == 1)
@@ -219,7 +225,7 @@ void Generator::loop(const Tensor &a) {
     results = g.whileLoop(turns, carried, [&](const std::string &i) { return condition(i); }, body);
   for (const Tensor &t : results)
     (t.isFuture ? futures : values).push_back(t);
-  times /= std::max<int64_t>(1, trips);
+  times /= copies;
 }
 
 void Generator::compute(const Tensor &a) {

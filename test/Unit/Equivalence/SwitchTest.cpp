@@ -128,7 +128,7 @@ TEST(Switch, Groups) {
   expectEqual(g, {}, {"shm"});
 }
 
-// Started, in place and one from the other, and as C++.
+// Started, in place and one from the other.
 TEST(Switch, SeveralInOneGraph) {
   GraphText g = behindSwitch({{"x", 3}}, "1000");
   Tensor a = g.argument({40}, "i32", true), b = g.argument({5}, "ui64");
@@ -141,9 +141,6 @@ TEST(Switch, SeveralInOneGraph) {
   g.result(g.allReduce(sum, "min accumulate i32 order any", {"x"}));
   g.result(g.await(second));
   expectEqual(g, {}, {"shm"});
-  Options cpp;
-  cpp.cpp = true;
-  expectEqual(g, cpp, {"shm"});
 }
 
 TEST(Switch, Refusals) {

@@ -47,12 +47,6 @@ TEST(EquivalenceWindow, Halo) {
   }
 }
 
-TEST(EquivalenceWindow, CppCarrier) {
-  GraphText g({{"x", 3}});
-  addHalo(g, {"x"}, 2, 5, 2);
-  expectEqual(g, {.runs = 2, .adversarial = 0, .cpp = true});
-}
-
 // Along one axis of several, along two at once, and in groups that no axes span.
 TEST(EquivalenceWindow, Groups) {
   const std::pair<Grid, Axes> cases[] = {{{{"x", 2}, {"y", 3}}, {"y"}},
@@ -134,7 +128,7 @@ TEST(EquivalenceWindow, Counts) {
   g.put(g.elementwise("add", a, a), w, {4, 0}, "shift 1");
   g.signal(w, "shift 1");
   g.signal(w, "shift 1");
-  g.signal(w, "shift 2"); // never taken
+  g.signal(w, "shift 2");          // never taken
   g.put(a, w, {1, 0}, "pairs []"); // nobody
   g.signal(w, "pairs []");
   g.wait(w, "pairs []");

@@ -2,7 +2,7 @@
 #ifndef NCCLX_REFERENCE_COUNTEDLOOPS_H
 #define NCCLX_REFERENCE_COUNTEDLOOPS_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::ncclx {
 
@@ -12,6 +12,9 @@ namespace mlir::ncclx {
 /// there and go on, and upstream's number of iterations is of the difference in the loop's own type.
 /// A step that is not positive has no iterations.
 void countLoops(Operation *root);
+
+/// The same of one loop, whatever its variable: gives the loop from 0 by ones in its place.
+scf::ForOp countIterations(scf::ForOp loop);
 
 } // namespace mlir::ncclx
 #endif // NCCLX_REFERENCE_COUNTEDLOOPS_H

@@ -214,8 +214,10 @@ def SplitBranches : Pass<"ncclx-split-branches", "ModuleOp"> {
     Where the way is not known when a run starts (loops around collectives that have not been unrolled, `scf.while`,
     branches on what has been communicated, `ncclx.assume_uniform`) the functions are stages instead, straight lines
     between which the ranks agree on the next one (SPEC.md, stages). What a stage hands to others are its results, boxed
-    where they are scalars; the last result of a stage that others follow is the number of the next. Futures that
-    would be in flight between stages are awaited at once.
+    where they are scalars; the last result of a stage that others follow is the number of the next. A future
+    that would be in flight between stages is awaited where the stage ends in which it was started; several turns of an
+    `scf.for` that carries one become one stage. A window that several stages use is made anew in each, of what the one
+    before has left.
 
     Before:
     ```mlir

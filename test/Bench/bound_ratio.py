@@ -1,5 +1,6 @@
 """bound_ratio.py [BIN [BYTES]]: predicted time over lower bound, at the same rates, of what the compiler chooses: a JSON
-line for each topology of examples/topologies, whole and with one link less, number of ranks, and collective. What is
+line for each topology of examples/topologies, whole and with one link less (of each host, where there are several: a wire
+of a GPU, or the way to a NIC), number of ranks, and collective. What is
 above 1.02 is marked `"misses": true`; the last line counts them. What takes more than a minute is given up."""
 import concurrent.futures
 import json
@@ -20,8 +21,8 @@ limit = 60  # seconds
 jobs = []
 
 
-def explain(topology, name, ranks, whole, collective):
-    row = {"bench": "bound_ratio", "topology": name, "links": "all" if whole else "one less", "ranks": ranks,
+def explain(topology, name, ranks, links, collective):
+    row = {"bench": "bound_ratio", "topology": name, "links": links, "ranks": ranks,
            "collective": collective, "bytes": int(size)}
     try:
         said = subprocess.run([bin_folder / "ncclx-opt", f"--ncclx-explain=topology={topology} collective={collective} "
@@ -50,17 +51,21 @@ with tempfile.TemporaryDirectory() as folder:
     for name, counts in machines.items():
         path = root / "examples/topologies" / (name + ".json")
         for ranks in counts:
-            ask(path, name, ranks, True)
-        machine = json.loads(path.read_text())
-        link = next(link for link in machine["links"] if link["kind"] in ("nvlink", "xgmi"))
-        if link.get("count", 1) > 1:
-            # One wire of a bundle, where a switch or a mesh joins more than two.
-            link["count"] -= 1
-        else:
-            machine["links"].remove(link)
-        less = pathlib.Path(folder) / (name + ".json")
-        less.write_text(json.dumps(machine))
-        ask(less, name, counts[-1], False)
+            ask(path, name, ranks, "all")
+        # What leads from a NIC on is missed as the way to it is.
+        for kinds, words in ((("nvlink", "xgmi"), "one less"), (("nic",), "one NIC less")):
+            machine = json.loads(path.read_text())
+            link = next((link for link in machine["links"] if link["kind"] in kinds), None)
+            if not link:
+                continue
+            if link.get("count", 1) > 1:
+                # One wire of a bundle, where a switch or a mesh joins more than two.
+                link["count"] -= 1
+            else:
+                machine["links"].remove(link)
+            less = pathlib.Path(folder) / f"{name}-{kinds[0]}.json"
+            less.write_text(json.dumps(machine))
+            ask(less, name, counts[-1], words)
     misses = 0
     for job in jobs:
         print(json.dumps(job.result()), flush=True)

@@ -25,8 +25,11 @@ public:
 
   Tiers find() {
     bool several = cut();
-    if (!several && !isFlat())
+    if (!several && !isFlat()) {
+      if (tiers.list.size() > 1) // of blocks that an outer one does not hold whole
+        tiers.list.clear();
       return std::move(tiers);
+    }
     leastOfEachKind();
     for (size_t t = tiers.list.size(); t-- > 0;)
       if (!rate(t)) {

@@ -32,7 +32,7 @@ bool mlir::ncclx::isTimedByOne(CollectiveOpInterface op, std::optional<Algorithm
   if (!algorithm || target.topology->rankNode(0).kind != topology::NodeKind::gpu)
     return false;
   if (*algorithm == Algorithm::Hierarchical)
-    return true;
+    return !whyNotByTiers(op, target);
   if (isFlat(target)) // what a switch does fills the links of others, too
     return !llvm::is_contained({Algorithm::Trees, Algorithm::Routed, Algorithm::Switch},
                                *algorithm);

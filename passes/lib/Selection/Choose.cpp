@@ -95,7 +95,9 @@ static std::string whyNotTried(CollectiveOpInterface op, Algorithm algorithm, si
   case Algorithm::Hierarchical:
     if (!byTiers && op.getDataflow().route != Dataflow::Route::All && ranks > mostOneByOne)
       return llvm::formatv("its {0} ranks are too many to simulate one by one", ranks);
-    return byTiers.value_or("");
+    if (!byTiers || !target.trees || target.trees->tiers().list.size() > 1 || isFlat(target))
+      return byTiers.value_or("");
+    return whyNotByUnequalTiers(op, *target.trees).value_or("");
   case Algorithm::Trees:
   case Algorithm::Routed:
     return byTiers ? whyNotPacked(op, algorithm, target)
@@ -232,7 +234,7 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
   constexpr int64_t mostEvents = 400'000, most = 128, mostRanks = 1024;
   constexpr double goodEnough = 1.005;
   Dataflow flow = op.getDataflow();
-  if (candidate.algorithm != Algorithm::Hierarchical || op.getAlgorithm() ||
+  if (candidate.algorithm != Algorithm::Hierarchical || byTiers || op.getAlgorithm() ||
       op->hasAttr(pipelineAttrName) || (flow.inCut && flow.outCut) || choice.bytes < leastTold ||
       lookupGrid(op).getNumRanks() > mostRanks)
     return success();

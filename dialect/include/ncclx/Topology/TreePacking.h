@@ -75,6 +75,11 @@ public:
   /// Null where routeFlows has none.
   const Routing *route(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<uint64_t> amounts,
                        unsigned maxShares = maxRoutedShares);
+  /// The same along tiers of unequal blocks (TierTrees.h); `why` says why null.
+  const TreePacking *packByTiers(llvm::ArrayRef<unsigned> group, TreeFlow flow,
+                                 std::string *why = nullptr);
+  const Routing *routeByTiers(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<uint64_t> amounts,
+                              unsigned maxShares, std::string *why = nullptr);
 
 private:
   /// Made when it is first asked for: of a large machine it is large.
@@ -94,6 +99,12 @@ private:
   std::map<std::tuple<std::vector<unsigned>, std::vector<uint64_t>, unsigned>,
            std::optional<Routing>>
       routings;
+  std::map<std::pair<std::vector<unsigned>, TreeFlow>,
+           std::pair<std::optional<TreePacking>, std::string>>
+      knownByTiers;
+  std::map<std::tuple<std::vector<unsigned>, std::vector<uint64_t>, unsigned>,
+           std::pair<std::optional<Routing>, std::string>>
+      routingsByTiers;
 };
 
 } // namespace mlir::ncclx::topology

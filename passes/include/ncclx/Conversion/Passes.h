@@ -53,6 +53,10 @@ ReductionOrder orderOf(Algorithm algorithm);
 std::string whyNoSwitch(CollectiveOpInterface op, const topology::TreePacker *trees,
                         double *bytesPerSecond = nullptr);
 
+/// Why `op` cannot go along tiers whose blocks are not alike, told rank by rank, or nothing.
+std::optional<std::string> whyNotByUnequalTiers(CollectiveOpInterface op,
+                                                topology::TreePacker &trees);
+
 /// What moves along the trees of a collective that they can carry.
 topology::TreeFlow treeFlowOf(CollectiveOpInterface op);
 

@@ -1,7 +1,7 @@
 //===- AlgorithmTable.cpp - Which algorithm carries what ----------------------===//
 #include "ncclx/CTran/Access.h"
 #include "ncclx/Conversion/Passes.h"
-#include "ncclx/Topology/TreePacking.h"
+#include "ncclx/Topology/TierTrees.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -148,6 +148,29 @@ static std::optional<std::string> whyNotAll(CollectiveOpInterface op, int64_t mo
   if (members < 2 || members > most)
     return llvm::formatv("it is for 2 to {0} members, not {1}", most, members).str();
   return std::nullopt;
+}
+
+std::optional<std::string> mlir::ncclx::whyNotByUnequalTiers(CollectiveOpInterface op,
+                                                             topology::TreePacker &trees) {
+  Dataflow flow = op.getDataflow();
+  const std::string &alike = trees.tiers().why;
+  auto no = [&](StringRef why) {
+    std::string all = "the machine has no tiers: " + alike;
+    return StringRef(alike).contains(why) ? all : all + ", and " + why.str();
+  };
+  if (flow.route != Route::All)
+    return no((op->getName().stripDialect() + " needs blocks that are alike").str());
+  if (std::optional<std::string> why = whyNotAll(op, topology::maxTierMembers))
+    return no(*why);
+  if (getGroupSize(op) > int64_t(trees.numRanks()))
+    return no(llvm::formatv("the topology has {0} ranks", trees.numRanks()).str());
+  SmallVector<int64_t> ranks = lookupGrid(op).getGroups(op.getAxes(), op.getGroupsAttr()).front();
+  std::vector<unsigned> group(ranks.begin(), ranks.end());
+  // Who reaches whom is the same for all flows.
+  std::string why;
+  trees.packByTiers(group, flow.inCut && flow.outCut ? topology::TreeFlow::spread : treeFlowOf(op),
+                    &why);
+  return why.empty() ? std::nullopt : std::optional(no(why));
 }
 
 static bool isBroadcast(const Dataflow &flow) {

@@ -68,7 +68,8 @@ struct CollectiveSpec {
   /// Routed: the ways between members.
   const topology::Routing *routing = nullptr;
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
-  /// this order. Switch: the one behind which each group is.
+  /// this order; where their blocks are not alike, one for all, and `trees` or `routing` go along
+  /// them. Switch: the one behind which each group is.
   SmallVector<TierOfGroup> tiers;
   /// Bytes of scratch memory that are left on a rank: what goes in chunks is cut to fit. -1: no
   /// limit.

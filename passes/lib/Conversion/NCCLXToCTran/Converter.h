@@ -81,6 +81,7 @@ private:
   LogicalResult packTrees(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult route(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  LogicalResult layUnequalTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   LogicalResult findSwitch(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
   /// Of the first group, over the distances of rounds.
   std::optional<ctran::LinkOfGroup> slowestLink(CollectiveOpInterface op);

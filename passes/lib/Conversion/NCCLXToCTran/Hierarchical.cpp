@@ -215,6 +215,11 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
 } // namespace
 
 InFlight ctran::emitHierarchical(ScheduleBuilder &s, const CollectiveSpec &c) {
+  // Blocks of a tier that are not alike.
+  if (c.trees)
+    return emitTrees(s, c);
+  if (c.routing)
+    return emitRouted(s, c);
   if (c.flow.route == ncclx::Dataflow::Route::FromRoot)
     return hierarchicalBroadcast(s, c);
   if (c.flow.combines && !c.flow.inCut)

@@ -113,6 +113,33 @@ std::optional<ctran::LinkOfGroup> Converter::slowestLink(CollectiveOpInterface o
   return link;
 }
 
+/// Of a group that whyNotByUnequalTiers has nothing against.
+LogicalResult Converter::layUnequalTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
+  FailureOr<std::vector<unsigned>> group = groupOnTopology(op, spec);
+  if (failed(group))
+    return failure();
+  std::string why;
+  if (spec.flow.inCut && spec.flow.outCut)
+    spec.routing = trees->routeByTiers(*group, ctran::routedAmounts(spec, group->size()),
+                                       ctran::routedShares(spec), &why);
+  else
+    spec.trees = trees->packByTiers(*group, treeFlowOf(op), &why);
+  if (!spec.routing && !spec.trees)
+    return op->emitOpError("asks for hierarchical, but ") << why;
+  spec.tiers.push_back({spec.axes});
+  spec.treeSetting = {};
+  spec.treeSetting.rounds = spec.pipeline.chunks.value_or(0);
+  remark::analysis(op->getLoc(),
+                   remark::RemarkOpts::name("UnequalTiers").category("convert-ncclx-to-ctran"))
+      << remark::add("hosts are not alike: {0} {1} between {2} members, {3} steps deep, in {4} "
+                     "shares",
+                     spec.trees ? spec.trees->trees.size() : spec.routing->paths.size(),
+                     spec.trees ? "trees" : "paths", group->size(),
+                     spec.trees ? spec.trees->depth : spec.routing->depth,
+                     spec.trees ? spec.trees->shares : spec.routing->shares);
+  return success();
+}
+
 LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpec &spec) {
   if (!trees)
     return op->emitOpError("asks for hierarchical, which follows a topology's tiers: there is "
@@ -121,8 +148,13 @@ LogicalResult Converter::layTiers(CollectiveOpInterface op, ctran::CollectiveSpe
     return op->emitOpError("runs on ")
            << grid->numRanks() << " ranks, but the topology has " << trees->numRanks();
   SmallVector<ProgramGrid::OfTier> found;
-  if (std::optional<std::string> why = grid->axesByTier(op, trees->tiers(), found))
-    return op->emitOpError("asks for hierarchical, but ") << *why;
+  if (std::optional<std::string> why = grid->axesByTier(op, trees->tiers(), found)) {
+    if (trees->tiers().list.size() < 2)
+      why = whyNotByUnequalTiers(op, *trees);
+    if (why)
+      return op->emitOpError("asks for hierarchical, but ") << *why;
+    return layUnequalTiers(op, spec);
+  }
   for (const ProgramGrid::OfTier &of : found)
     spec.tiers.push_back({of.axes, of.tier->bytesPerSecond, of.tier->latency});
   return success();

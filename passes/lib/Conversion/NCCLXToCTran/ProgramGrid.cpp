@@ -213,6 +213,8 @@ SmallVector<unsigned> ProgramGrid::axesOf(Operation *op) const {
 static constexpr int64_t mostOfLevel = 16;
 
 void ProgramGrid::cutBy(const topology::Tiers &tiers) {
+  if (tiers.list.size() < 2) // ranks are told one by one
+    return;
   SmallVector<Axis> cut;
   auto add = [&](Axis axis) {
     SmallVector<Axis> inner; // innermost first

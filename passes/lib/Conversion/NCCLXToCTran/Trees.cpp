@@ -58,6 +58,8 @@ InFlight ctran::emitTrees(ScheduleBuilder &s, const CollectiveSpec &given) {
         0, c.scratchLeft - (int64_t(copies) + int64_t(c.flow.combines && !all && !even)) *
                                c.inType.getNumElements() * width);
   TreeChoice choice = chooseTrees(*c.trees, costs, bytes, c.treeSetting, scratch);
+  if (!c.tiers.empty()) // what is hierarchical follows the hint
+    s.pipelined = ncclx::Pipeline{choice.rounds};
   int64_t pieces = choice.packing.shares * choice.rounds;
   TreeWriter writer(s, c, choice.packing.trees, choice.plan, choice.rounds);
 

@@ -143,8 +143,12 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
     cost.maxRate = bytes / slowest;
   for (auto [resource, through] : held)
     cost.uses.push_back({resource, through / bytes});
-  // A process copies by its own core; a socket takes one at each end.
+  // An sm lane is one thread block (S9).
   const topology::RankResources &rank = model.rank(query.rank);
+  if (double block = rank.blockBytesPerSec.toDouble();
+      block > 0 && query.op->lane.kind == LaneKind::SM)
+    cost.maxRate = std::min(cost.maxRate, block);
+  // A process copies by its own core; a socket takes one at each end.
   bool process = isProcess(query);
   if (process && cost.maxRate > 0 && cost.maxRate < std::numeric_limits<double>::infinity())
     cost.uses.push_back({rank.compute, (sockets ? 2 : 1) / cost.maxRate});

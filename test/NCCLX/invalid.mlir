@@ -1032,35 +1032,107 @@ func.func @schedule_s1_and_algorithm(%a: tensor<4xf32>) {
 
 // -----
 
-// expected-error @+1 {{has rounds, but only collectives may}}
-func.func @rounds_r1_on_a_function() attributes {ncclx.rounds = {chunks = 2}} {
+// expected-error @+1 {{has ncclx.pipeline, but only collectives may}}
+func.func @pipeline_p1_on_a_function() attributes {ncclx.pipeline = {chunks = 2}} {
   return
 }
 
 // -----
 
 ncclx.grid @g ["tp" = 4]
-func.func @rounds_r2_no_chunks(%a: tensor<4xf32>) {
-  // expected-error @+1 {{has rounds {chunks = 0 : i64}, expected chunks, an i64 of at least 1, and perhaps a depth, one of at least 0}}
-  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.rounds = {chunks = 0}} : tensor<4xf32> -> tensor<16xf32>
+func.func @pipeline_p2_no_dictionary(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.pipeline = 4 : i64, expected chunks, an i64 of at least 1, depth, an i64 of at least 0, or some of them}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.pipeline = 4} : tensor<4xf32> -> tensor<16xf32>
   return
 }
 
 // -----
 
 ncclx.grid @g ["tp" = 4]
-func.func @rounds_r2_negative_depth(%a: tensor<4xf32>) {
-  // expected-error @+1 {{has rounds {chunks = 2 : i64, depth = -1 : i64}, expected chunks}}
-  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.rounds = {chunks = 2, depth = -1}} : tensor<4xf32> -> tensor<16xf32>
+func.func @pipeline_p2_no_word(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.pipeline = {}, expected chunks, an i64 of at least 1, depth, an i64 of at least 0, or some of them}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.pipeline = {}} : tensor<4xf32> -> tensor<16xf32>
   return
 }
 
 // -----
 
 ncclx.grid @g ["tp" = 4]
-func.func @rounds_r2_other_words(%a: tensor<4xf32>) {
-  // expected-error @+1 {{has rounds {chunk = 2 : i64}, expected chunks}}
-  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.rounds = {chunk = 2}} : tensor<4xf32> -> tensor<16xf32>
+func.func @pipeline_p2_no_chunk(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.pipeline with chunks = 0 : i64, expected an i64 of at least 1}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.pipeline = {chunks = 0}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @pipeline_p2_negative_depth(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.pipeline with depth = -1 : i64, expected an i64 of at least 0}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.pipeline = {chunks = 2, depth = -1}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @pipeline_p2_narrow_number(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.pipeline with chunks = 2 : i32, expected an i64 of at least 1}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.pipeline = {chunks = 2 : i32}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @pipeline_p2_other_words(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.pipeline with the unknown word 'chunk', expected chunks, an i64 of at least 1, depth, an i64 of at least 0, or some of them}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.pipeline = {chunk = 2}} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @attributes_unknown(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has the unknown attribute "ncclx.chunks", expected one of ncclx.schedule, ncclx.pipeline, ncclx.trees,}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.chunks = 4} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @attributes_tf32_unit(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.allow_tf32 = true, expected a unit attribute}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.allow_tf32 = true} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @attributes_sms_number(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.sms = 0 : i64, expected an i64 of at least 1: multiprocessors}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.sms = 0} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @attributes_cut_on_a_call(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.cut, but only calls of kernels may}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.cut = array<i64: 0, 0>} : tensor<4xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+
+ncclx.grid @g ["tp" = 4]
+func.func @attributes_product_on_a_call(%a: tensor<4xf32>) {
+  // expected-error @+1 {{has ncclx.grouped_product, but only calls of kernels may}}
+  %0 = ncclx.all_gather %a dim 0 over @g["tp"] {ncclx.grouped_product = array<i64: 1, 1, 1, 1>} : tensor<4xf32> -> tensor<16xf32>
   return
 }
 
@@ -1070,22 +1142,6 @@ ncclx.grid @g ["tp" = 4]
 func.func @schedule_s2_no_program(%a: tensor<4xf32>) {
   // expected-error @+1 {{names the schedule @g, which is no ctran.program of this module}}
   %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.schedule = @g} : tensor<4xf32> -> tensor<4xf32>
-  return
-}
-
-// -----
-
-// expected-error @+1 {{has ncclx.chunks, but only collectives may}}
-func.func @chunks_s1_on_a_function() attributes {ncclx.chunks = 4 : i64} {
-  return
-}
-
-// -----
-
-ncclx.grid @g ["tp" = 4]
-func.func @chunks_s1_none(%a: tensor<4xf32>) {
-  // expected-error @+1 {{has ncclx.chunks = 0 : i64, expected a positive i64}}
-  %0 = ncclx.permute %a shift 1 over @g["tp"] {ncclx.chunks = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
   return
 }
 

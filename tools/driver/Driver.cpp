@@ -61,6 +61,32 @@ LogicalResult Compilation::parseText(StringRef text, StringRef wanted) {
   return find(wanted);
 }
 
+/// Says that `module` has no graph of the name `wanted`, or of no name none or several.
+static LogicalResult refuseModule(ModuleOp module, StringRef wanted) {
+  SmallVector<std::pair<Location, StringRef>> graphs;
+  for (Operation &op : *module.getBody()) {
+    if (auto function = dyn_cast<func::FuncOp>(op); function && communicates(function))
+      graphs.push_back({op.getLoc(), function.getSymName()});
+    if (auto program = dyn_cast<ctran::ProgramOp>(op))
+      graphs.push_back({op.getLoc(), program.getSymName()});
+  }
+  // A module that the text does not spell out has no place; a file has a beginning.
+  Location loc = module.getLoc();
+  if (auto file = dyn_cast<FileLineColLoc>(loc); file && file.getLine() == 0)
+    loc = FileLineColLoc::get(file.getFilename(), 1, 1);
+  InFlightDiagnostic error = emitError(loc);
+  if (!wanted.empty())
+    error << "there is no function or ctran.program named '" << wanted << "'";
+  else if (graphs.empty())
+    error << "there is no graph: expected a func.func that holds ncclx collectives, or a "
+             "ctran.program, and found neither";
+  else
+    error << "there are " << graphs.size() << " graphs, expected one: choose by --function=NAME";
+  for (auto [place, name] : graphs)
+    error.attachNote(place) << "'" << name << "' is a graph";
+  return error;
+}
+
 LogicalResult Compilation::find(StringRef wanted) {
   if (!graphModule)
     return failure();
@@ -74,17 +100,8 @@ LogicalResult Compilation::find(StringRef wanted) {
       programs.push_back(program);
   if (candidates.empty() && programs.size() == 1)
     return takeProgram(programs.front());
-  if (candidates.size() != 1) {
-    if (!wanted.empty())
-      return graphModule->emitError("has no function or program '") << wanted << "'";
-    InFlightDiagnostic error = graphModule->emitError("has ")
-                               << candidates.size() << " functions with collectives and "
-                               << programs.size()
-                               << " programs, expected one; name one by --function";
-    for (func::FuncOp function : candidates)
-      error.attachNote(function.getLoc()) << "'" << function.getSymName() << "' is one";
-    return failure();
-  }
+  if (candidates.size() != 1)
+    return refuseModule(*graphModule, wanted);
   func::FuncOp function = candidates.front();
   functionName = function.getSymName().str();
   if (!communicates(function))

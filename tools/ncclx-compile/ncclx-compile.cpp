@@ -4,8 +4,8 @@
 #include "GpuForm.h"
 #include "SizeOption.h"
 
-#include "ncclx/Conversion/DeviceSizes.h"
 #include "ncclx/Cpp/CppSource.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/Topology/IO.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
   if (failed(graph.parse(graphFile, functionOption)))
     return finish(BadInput, "the graph " + graphFile + " cannot be used");
   if (cuda)
-    graph.graph()->setAttr(ctran::deviceSizesAttrName, UnitAttr::get(&context));
+    graph.graph()->setAttr(kDeviceSizesAttrName, UnitAttr::get(&context));
   if (byModel) {
     overlap::CostModelResult machine = overlap::readCostModelFile(cudaMachine);
     if (!machine.model)

@@ -2,6 +2,7 @@
 #include "Tolerance.h"
 
 #include "ncclx/Analysis/Products.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "llvm/ADT/SetVector.h"

@@ -11,9 +11,9 @@
 #include "SizeOption.h"
 
 #include "ncclx/Analysis/TopologyCost.h"
-#include "ncclx/Conversion/DeviceSizes.h"
 #include "ncclx/Cpp/CppSource.h"
 #include "ncclx/NCCLX/Branches.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/Topology/Bounds.h"
 #include "ncclx/Topology/IO.h"
 
@@ -706,7 +706,7 @@ int main(int argc, char **argv) {
   if (failed(compilation.parse(graphFile, functionOption)))
     return finish(report, BadInput, "the graph " + graphFile + " cannot be used");
   if (cuda)
-    compilation.graph()->setAttr(ctran::deviceSizesAttrName, UnitAttr::get(&context));
+    compilation.graph()->setAttr(kDeviceSizesAttrName, UnitAttr::get(&context));
   report.function = compilation.function().str();
   report.ranks = compilation.ranks();
   if (ranksOption && ranksOption != compilation.ranks())

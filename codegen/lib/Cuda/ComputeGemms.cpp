@@ -10,6 +10,7 @@
 #include "GemmLayout.h"
 
 #include "ncclx/Analysis/Products.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclxrt/abi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,4 +1,5 @@
 //===- DiagnosePass.cpp - Hold a measured timeline against the contract -------------------===//
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Passes.h"
 #include "ncclx/Support/ReadFile.h"

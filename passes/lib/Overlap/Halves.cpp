@@ -12,6 +12,8 @@
 #include "FunctionProblem.h"
 #include "Parts.h"
 
+#include "ncclx/NCCLX/Hints.h"
+
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"

@@ -10,12 +10,6 @@
 
 namespace mlir::ncclx {
 
-/// The names that a call of a kernel may carry: in which dimension each input, then each result,
-/// may be cut (-1: it is needed whole); and, of a grouped product, its groups, rows for each row of
-/// the first input, columns and the size of what is summed over.
-inline constexpr llvm::StringLiteral kCutAttrName = "ncclx.cut";
-inline constexpr llvm::StringLiteral kProductAttrName = "ncclx.grouped_product";
-
 /// The rows that a block's collectives work on one by one, or gather and scatter: their number (of
 /// a shard), how many blocks of them the largest result has, and the collectives.
 struct Rows {

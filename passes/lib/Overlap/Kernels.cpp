@@ -2,6 +2,8 @@
 #include "Kernels.h"
 #include "Halves.h"
 
+#include "ncclx/NCCLX/Hints.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"

@@ -7,6 +7,7 @@
 
 #include "FunctionProblem.h"
 #include "MachinePass.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/Overlap/Diagnose.h"
 #include "ncclx/Overlap/Solve.h"
 

@@ -231,7 +231,7 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
   constexpr double goodEnough = 1.005;
   Dataflow flow = op.getDataflow();
   if (candidate.algorithm != Algorithm::Hierarchical || op.getAlgorithm() ||
-      op->hasAttr(chunksAttrName) || (flow.inCut && flow.outCut) || choice.bytes < leastTold ||
+      op->hasAttr(pipelineAttrName) || (flow.inCut && flow.outCut) || choice.bytes < leastTold ||
       lookupGrid(op).getNumRanks() > mostRanks)
     return success();
   double bound = boundSeconds();
@@ -244,8 +244,7 @@ LogicalResult Chooser::searchChunks(Candidate &candidate, int64_t events) {
       last = chunks;
       if (events > mostEvents || *candidate.seconds <= goodEnough * bound)
         return success();
-      Builder b(op->getContext());
-      NamedAttribute hint = b.getNamedAttr(chunksAttrName, b.getI64IntegerAttr(chunks));
+      NamedAttribute hint = Pipeline{chunks}.hint(op->getContext());
       int64_t taken = 0;
       if (failed(tryHint(op, target, bytes, candidate, hint, taken)))
         return failure();

@@ -220,7 +220,7 @@ void expectChain(int64_t n, int64_t chunks, const Options &options = {},
   for (Kind kind : {Kind::Broadcast, Kind::Reduce}) {
     GraphText g({{"x", n}});
     g.algorithm = "ring";
-    g.rounds = "chunks = " + std::to_string(chunks);
+    g.pipeline = "chunks = " + std::to_string(chunks);
     addCases(g, kind, {"x"}, "ring");
     if (kind == Kind::Reduce)
       for (const char *how : {"sum scale 0.3", "avg"}) {
@@ -230,7 +230,7 @@ void expectChain(int64_t n, int64_t chunks, const Options &options = {},
         g.into = twice;
         g.result(g.reduce(twice, 0, reduction, {"x"}));
       }
-    SCOPED_TRACE(g.rounds + " kind " + std::to_string(int(kind)) + " n " + std::to_string(n));
+    SCOPED_TRACE(g.pipeline + " kind " + std::to_string(int(kind)) + " n " + std::to_string(n));
     expectEqual(g, options, transports);
   }
 }
@@ -251,7 +251,7 @@ void expectStreamed(int64_t n, int64_t chunks, int64_t depth, const Options &opt
   for (Kind kind : {Kind::AllGather, Kind::ReduceScatter, Kind::AllReduce, Kind::AllToAll}) {
     GraphText g({{"x", n}});
     g.algorithm = "bruck";
-    g.rounds = "chunks = " + std::to_string(chunks) + ", depth = " + std::to_string(depth);
+    g.pipeline = "chunks = " + std::to_string(chunks) + ", depth = " + std::to_string(depth);
     addCases(g, kind, {"x"}, "bruck");
     if (kind == Kind::AllReduce) { // scaled, divided, in place
       for (const char *how : {"sum scale 0.3", "avg"})
@@ -261,7 +261,7 @@ void expectStreamed(int64_t n, int64_t chunks, int64_t depth, const Options &opt
       g.into = twice;
       g.result(g.allReduce(twice, sum("f32", "tree"), {"x"}));
     }
-    SCOPED_TRACE(g.rounds + " kind " + std::to_string(int(kind)) + " n " + std::to_string(n));
+    SCOPED_TRACE(g.pipeline + " kind " + std::to_string(int(kind)) + " n " + std::to_string(n));
     expectEqual(g, options, transports);
   }
 }
@@ -492,7 +492,7 @@ void expectListed(const Axes &axes, const std::string &algorithm, const std::str
       continue;
     GraphText g({{"x", ranks}});
     g.algorithm = algorithm;
-    g.rounds = rounds;
+    g.pipeline = rounds;
     addCases(g, kind, axes, algorithm);
     SCOPED_TRACE("kind " + std::to_string(int(kind)) + " " + algorithm);
     expectEqual(g, {.runs = 2, .adversarial = 1}, {int(kind) % 2 ? "shm" : "tcp"});

@@ -4,6 +4,7 @@
 #include "../Runtime/Harness.h"
 #include "CppCarrier.h"
 
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/Topology.h"
 #include "ncclx/Overlap/Passes.h"
 #include "ncclx/Reference/Data.h"

@@ -217,9 +217,9 @@ Tensor GraphText::collective(const std::string &op, const std::string &words, co
   std::string text = "ncclx." + op + " " + in.name + " " + words + " over " + over(axes) +
                      (algorithm.empty() || !schedule.empty() ? "" : " algorithm " + algorithm) +
                      (into ? " into(" + into->name + " : " + into->type() + ")" : "") +
-                     (!schedule.empty() ? " {ncclx.schedule = @" + schedule + "}"
-                      : !rounds.empty() ? " {ncclx.rounds = {" + rounds + "}}"
-                                        : "") +
+                     (!schedule.empty()   ? " {ncclx.schedule = @" + schedule + "}"
+                      : !pipeline.empty() ? " {ncclx.pipeline = {" + pipeline + "}}"
+                                          : "") +
                      " : " + in.type() + " -> " + t.type();
   if (async)
     line(t.name + " = ncclx.start { %r = " + text + " ncclx.yield %r : " + t.type() +

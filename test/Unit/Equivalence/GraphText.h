@@ -60,7 +60,7 @@ public:
   std::optional<Tensor> into; ///< destination of the next collective alone
   bool async = false;         ///< the next collective is started: it gives its future
   std::string topology;       ///< the module's, or empty
-  std::string rounds;         ///< how rounds stream: "chunks = 4, depth = 2", or empty
+  std::string pipeline;       ///< the hint: "chunks = 4, depth = 2", or empty
   std::string schedule;       ///< the written one that carries the next collective alone
 
   Tensor allGather(const Tensor &in, int64_t dim, int64_t extent, const Axes &axes);

@@ -148,14 +148,14 @@ const std::vector<Form> &forms() {
        {{"x", 3}},
        [](GraphText &g) {
          g.algorithm = "bruck";
-         g.rounds = "chunks = 2, depth = 2";
+         g.pipeline = "chunks = 2, depth = 2";
          g.result(g.allToAll(g.argument({6, 2}, "f32"), 0, 0, {"x"}));
        }},
       {"reduce_scatter streamed, uneven",
        {{"x", 3}},
        [](GraphText &g) {
          g.algorithm = "bruck";
-         g.rounds = "chunks = 2, depth = 1";
+         g.pipeline = "chunks = 2, depth = 1";
          g.result(g.reduceScatter(g.argument({5}, "f32"), 0, sumF32, {"x"}));
        }},
       {"all_gather eager, listed",

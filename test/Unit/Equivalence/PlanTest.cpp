@@ -103,7 +103,7 @@ std::map<std::vector<int64_t>, int64_t> traffic(int64_t n, const std::string &ki
                                                 const std::string &rounds) {
   GraphText g({{"x", n}});
   g.algorithm = "bruck";
-  g.rounds = rounds;
+  g.pipeline = rounds;
   constexpr int64_t rows = 5; // of a block
   if (kind == "all_gather")
     g.result(g.allGather(g.argument({rows}, "f32"), 0, rows * n, {"x"}));

@@ -6,11 +6,6 @@
 
 namespace mlir::ncclx {
 
-/// Unit attribute of a product: factors of f32 may be rounded to tf32's 11 bits.
-inline constexpr llvm::StringLiteral kAllowTf32AttrName = "ncclx.allow_tf32";
-/// Integer attribute of a product: how many multiprocessors it is to take.
-inline constexpr llvm::StringLiteral kSmsAttrName = "ncclx.sms";
-
 /// Whether the op adds products of floats, out += in0 * in1, each perhaps extended first: a matmul,
 /// batch_matmul, contract or generic, whatever its indexing maps are.
 bool isProduct(linalg::LinalgOp op);

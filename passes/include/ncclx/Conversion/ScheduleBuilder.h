@@ -10,6 +10,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "ncclx/CTran/CTran.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -66,6 +67,11 @@ public:
   Value block;
   /// What a sink along summed axes demands, or nothing: any one way of combining.
   std::optional<Combination> demanded;
+  /// In how many chunks what has been written goes, where it can be asked for: at most as many as
+  /// were. `depth` where it has one.
+  std::optional<ncclx::Pipeline> pipelined;
+  /// Why it goes whole where others of its algorithm go in chunks; empty: it does not.
+  StringRef whole;
   /// Rounds are written one by one, and not as a loop: their distances are then constants.
   bool unrolled = false;
 

@@ -27,12 +27,6 @@ struct TierOfGroup {
   double latency = 0;        ///< seconds
 };
 
-/// How the rounds of a log-step algorithm follow each other.
-struct Streaming {
-  int64_t chunks = 1; ///< of each block; each goes on when it has come
-  int64_t depth = 1;  ///< rounds under way together; 0: each waits for the whole of the one before
-};
-
 /// The slowest way between members.
 struct LinkOfGroup {
   double bytesPerSecond = 1;     ///< of one rank, while all send and receive
@@ -67,7 +61,7 @@ struct CollectiveSpec {
   /// awaited earlier. Of a direct algorithm.
   SmallVector<Value> turn;
 
-  std::optional<Streaming> streaming;           ///< if the op asks for one
+  ncclx::Pipeline pipeline;                     ///< what the op asks for
   std::optional<LinkOfGroup> link;              ///< if it is known
   const topology::TreePacking *trees = nullptr; ///< for Algorithm::Trees
   ncclx::TreeSetting treeSetting;               ///< as the op asks for it (ncclx.trees)
@@ -76,7 +70,6 @@ struct CollectiveSpec {
   /// Hierarchical: the tiers that its groups reach over, outermost first; `axes` are theirs, in
   /// this order. Switch: the one behind which each group is.
   SmallVector<TierOfGroup> tiers;
-  int64_t chunks = 0; ///< Hierarchical: asked for (ncclx.chunks); 0: what a model says
   /// Bytes of scratch memory that are left on a rank: what goes in chunks is cut to fit. -1: no
   /// limit.
   int64_t scratchLeft = -1;

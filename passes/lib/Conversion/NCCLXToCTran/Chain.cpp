@@ -48,6 +48,10 @@ Chain::Chain(ScheduleBuilder &s, const CollectiveSpec &given)
       next(members.ahead(s.constant(1))) {
   int64_t granule = flatGranule(c.inType);
   capacity = int64_t(llvm::divideCeil(c.inType.getNumElements(), chunks * granule)) * granule;
+  if (s.carrier.oneKernel)
+    s.whole = "it is one kernel's";
+  else
+    s.pipelined = ncclx::Pipeline{chunks};
 }
 
 /// The last chunk arrives as many steps after the first as there are further chunks: what both
@@ -58,8 +62,8 @@ int64_t Chain::numChunks() const {
   int64_t most = std::max<int64_t>(1, llvm::divideCeil(elements, flatGranule(c.inType)));
   if (s.carrier.oneKernel)
     return 1;
-  if (c.streaming)
-    return std::min(c.streaming->chunks, most);
+  if (c.pipeline.chunks)
+    return std::min(*c.pipeline.chunks, most);
   if (!c.link)
     return 1;
   constexpr double mostByTime = 512;

@@ -3,7 +3,6 @@
 #include "Kernels.h"
 #include "TakeSized.h"
 
-#include "ncclx/Conversion/DeviceSizes.h"
 #include "ncclx/Conversion/Passes.h"
 #include "ncclx/NCCLX/Hints.h"
 
@@ -37,8 +36,7 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
   spec.outType = cast<MemRefType>(op.getOutputType());
   spec.flow = op.getDataflow();
   spec.root = getRoot(op).value_or(0);
-  if (auto chunks = op->getAttrOfType<IntegerAttr>(chunksAttrName))
-    spec.chunks = chunks.getInt();
+  spec.pipeline = Pipeline::of(op);
   if (auto trees = op->getAttrOfType<DictionaryAttr>(treesAttrName))
     spec.treeSetting = TreeSetting::of(trees);
   if (spec.flow.fillsZeros() || spec.flow.isCounted() || !spec.groups.empty()) {
@@ -69,18 +67,6 @@ void Converter::describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec) 
         spec.pairs.push_back({flat[i], flat[i + 1]});
     }
   }
-}
-
-/// What the op's hint says.
-static std::optional<ctran::Streaming> getStreaming(CollectiveOpInterface op) {
-  auto asked = op->getAttrOfType<DictionaryAttr>(roundsAttrName);
-  if (!asked)
-    return std::nullopt;
-  ctran::Streaming how;
-  how.chunks = asked.getAs<IntegerAttr>("chunks").getInt();
-  if (auto depth = asked.getAs<IntegerAttr>("depth"))
-    how.depth = depth.getInt();
-  return how;
 }
 
 SmallVector<StringAttr> Converter::namesOf(ArrayRef<unsigned> axes) {
@@ -156,6 +142,7 @@ SmallVector<Value> Converter::turnOf(const Transfer &transfer) const {
 LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   ctran::ProgramOp written = getSchedule(op);
   Algorithm algorithm = op.getAlgorithm().value_or(Algorithm::Direct);
+  StringRef carriedBy = written ? written.getSymName() : stringifyAlgorithm(algorithm);
   auto s = std::make_unique<Started>();
   describe(op, s->spec);
   if (std::optional<std::string> why =
@@ -170,11 +157,8 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
   if (!written && algorithm == Algorithm::Hierarchical && failed(layTiers(op, s->spec)))
     return failure();
   bool streams = algorithm == Algorithm::Bruck || (algorithm == Algorithm::Ring && getRoot(op));
-  if (!written && streams) {
-    s->spec.streaming = getStreaming(op);
-    if (!s->spec.streaming)
-      s->spec.link = slowestLink(op);
-  }
+  if (!written && streams && !s->spec.pipeline.chunks)
+    s->spec.link = slowestLink(op);
   s->inRoot = op.getInput();
   s->outRoot = op.getDest();
   s->spec.in = buffers[s->inRoot].window;
@@ -230,21 +214,23 @@ LogicalResult Converter::convertCollective(CollectiveOpInterface op) {
                                                           std::max<int64_t>(1, mostBlocks));
     s->flight = ctran::emitInBlocks(builder, s->spec);
   } else if (s->spec.flow.sized && s->spec.groups.empty() && loadStore &&
-             (oneKernel ||
-              function->getParentOfType<ModuleOp>()->hasAttr(ctran::deviceSizesAttrName))) {
+             (oneKernel || function->getParentOfType<ModuleOp>()->hasAttr(kDeviceSizesAttrName))) {
     s->flight = ctran::takeSized(builder, s->spec);
   } else {
     s->flight = emit(algorithm, builder, s->spec);
   }
+
+  if (!measured)
+    tellUnfollowed(op, carriedBy, s->spec, builder);
 
   transfer.sent = s->flight.sent;
   if (takesTurns && !transfer.sent.empty())
     transfers.push_back(std::move(transfer));
 
   SmallVector<StringAttr> axes = namesOf(s->spec.axes);
-  collectives.push_back(ctran::CollectiveAttr::get(
-      b.getContext(), s->spec.name, op->getName().stripDialect(),
-      written ? written.getSymName() : stringifyAlgorithm(algorithm), axes, op.getPayloadBytes()));
+  collectives.push_back(ctran::CollectiveAttr::get(b.getContext(), s->spec.name,
+                                                   op->getName().stripDialect(), carriedBy, axes,
+                                                   op.getPayloadBytes()));
   Buffer &in = buffers[s->inRoot];
   in.readers = ctran::joined(in.readers, s->flight.inFree);
   if (sizes) // read before what they are the sizes of is sent

@@ -24,6 +24,10 @@ struct Started {
   SmallVector<int64_t> sizes; ///< of the group's axes
 };
 
+/// Hints, by the place of their op, of which one has been told that they are not followed: an op of
+/// the graph may be there several times, once for each iteration or branch.
+using ToldHints = llvm::DenseSet<std::pair<Attribute, StringRef>>;
+
 /// Makes the program of one bufferized function: collectives (Collectives.cpp) with what they are
 /// told of the machine (OnTopology.cpp), computation (Computation.cpp), and the windows of its
 /// memory (Buffers.cpp).
@@ -32,10 +36,10 @@ public:
   /// `grid` is that of the program, or nothing: then its collectives say.
   Converter(func::FuncOp function, std::optional<ProgramGrid> grid, bool loadStore, bool oneKernel,
             bool cutByTiers, int64_t blocks, int64_t mostBlocks, topology::TreePacker *trees,
-            int64_t scratchLimit, bool measured)
+            int64_t scratchLimit, bool measured, ToldHints &told)
       : function(function), b(function.getContext()), loadStore(loadStore), oneKernel(oneKernel),
         cutByTiers(cutByTiers), measured(measured), blocks(blocks), mostBlocks(mostBlocks),
-        scratchLimit(scratchLimit), trees(trees), grid(std::move(grid)) {}
+        scratchLimit(scratchLimit), told(told), trees(trees), grid(std::move(grid)) {}
 
   LogicalResult run();
 
@@ -44,6 +48,7 @@ private:
   OpBuilder b;
   bool loadStore, oneKernel, cutByTiers, measured;
   int64_t blocks, mostBlocks, scratchLimit;
+  ToldHints &told;
   topology::TreePacker *trees; ///< null: there is no topology
   ctran::ProgramOp program;
   std::optional<ProgramGrid> grid;
@@ -80,6 +85,10 @@ private:
   /// Of the first group, over the distances of rounds.
   std::optional<ctran::LinkOfGroup> slowestLink(CollectiveOpInterface op);
   void describe(CollectiveOpInterface op, ctran::CollectiveSpec &spec);
+  /// What of the op's hints nobody can see in the result: a hint, or a word of it, that what has
+  /// been written does not follow is a warning, fewer chunks than asked for are a remark.
+  void tellUnfollowed(CollectiveOpInterface op, StringRef carriedBy,
+                      const ctran::CollectiveSpec &spec, const ctran::ScheduleBuilder &written);
   /// The names of axes of the program.
   SmallVector<StringAttr> namesOf(ArrayRef<unsigned> axes);
   SmallVector<Value> turnOf(const Transfer &transfer) const;

@@ -182,6 +182,7 @@ InFlight allReduce(ScheduleBuilder &s, const CollectiveSpec &given) {
   };
   Chunking chunking =
       fitted({chunksFor(s, c, loads, most, true, 1.0 / 32)}, most, c.scratchLeft, scratchOf);
+  s.pipelined = ncclx::Pipeline{chunking.chunks};
   int64_t chunks = chunking.chunks, past = straightChunks(c.tiers, sizes, chunks);
 
   SmallVector<DimAttr> dims{s.freeDim(chunks, granule)};

@@ -98,6 +98,7 @@ Broadcast::Broadcast(ScheduleBuilder &s, const CollectiveSpec &c) : s(s), c(c), 
   rootBlock = c.root / inside;
   rootPlace = c.root % inside;
   chunks = chunkCount();
+  s.pipelined = ncclx::Pipeline{chunks};
   place = s.rem(members.own(), inside);
   block = s.div(members.own(), inside);
   isRoot = s.equal(members.own(), s.constant(c.root));
@@ -124,7 +125,8 @@ int64_t Broadcast::chunkCount() const {
     if (&tier != &c.tiers.back())
       busy = std::max(busy, bytes / double(inside) / tier.bytesPerSecond);
   }
-  int64_t best = c.chunks ? c.chunks : int64_t(std::sqrt(busy * steps / start / double(inside)));
+  int64_t best = c.pipeline.chunks ? *c.pipeline.chunks
+                                   : int64_t(std::sqrt(busy * steps / start / double(inside)));
   return std::clamp<int64_t>(best, 1, std::clamp<int64_t>(units / inside, 1, most));
 }
 

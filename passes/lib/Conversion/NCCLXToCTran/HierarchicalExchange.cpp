@@ -89,6 +89,9 @@ Parts::Parts(ScheduleBuilder &s, const CollectiveSpec &c) {
     if (c.flow.combines)
       chunking = fitted(chunking, most, c.scratchLeft, scratchOf);
     past = straightChunks(c.tiers, sizes, chunking.chunks);
+    s.pipelined = ncclx::Pipeline{chunking.chunks};
+  } else {
+    s.whole = "its shards are not all full";
   }
   chunks = chunking.chunks;
   room = chunking.room;

@@ -1,6 +1,7 @@
 //===- Kernels.cpp - Computation becomes functions with declared costs ---------------===//
 #include "Kernels.h"
 #include "ncclx/Analysis/Products.h"
+#include "ncclx/NCCLX/Hints.h"
 #include "ncclx/NCCLX/NCCLX.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

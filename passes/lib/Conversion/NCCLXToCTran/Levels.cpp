@@ -151,8 +151,8 @@ int64_t ctran::lanesFor(const TierOfGroup &tier, double bytes, int64_t peers, bo
 // The busiest tier, by bytes or by starts, and one chunk's way through all of them.
 int64_t ctran::chunksFor(ScheduleBuilder &s, const CollectiveSpec &c, ArrayRef<TierLoad> loads,
                          int64_t most, bool together, double unhidden) {
-  if (c.chunks)
-    return std::min(c.chunks, most);
+  if (c.pipeline.chunks)
+    return std::min(*c.pipeline.chunks, most);
   ArrayRef<TierOfGroup> tiers = c.tiers;
   int64_t lanes = mostLanes(s, tiers.size()), best = 1;
   double least = 0;

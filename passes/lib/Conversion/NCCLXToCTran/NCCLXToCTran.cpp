@@ -247,13 +247,14 @@ struct ConvertNCCLXToCTran : ncclx::impl::ConvertNCCLXToCTranBase<ConvertNCCLXTo
       }
       own.emplace(*read.topology, topology::Rate::payload);
     }
+    ToldHints told;
     for (func::FuncOp function : functions) {
       auto known = grids.find(function);
       std::optional<ProgramGrid> grid;
       if (known != grids.end())
         grid = known->second;
       if (failed(Converter(function, grid, loadStore, oneKernel, cutByTiers, blocks, mostBlocks,
-                           own ? &*own : trees, scratchLimit, measured)
+                           own ? &*own : trees, scratchLimit, measured, told)
                      .run()))
         return signalPassFailure();
     }

@@ -6,6 +6,12 @@
 
 namespace mlir::ctran {
 
+/// How the rounds of a log-step algorithm follow each other.
+struct Streaming {
+  int64_t chunks = 1; ///< of each block; each goes on when it has come
+  int64_t depth = 1;  ///< rounds under way together; 0: each waits for the whole of the one before
+};
+
 /// How the rounds of `c` stream: as it asks for, or as is quickest on its link. None where they go
 /// whole: that is quickest, or a block is one row, or what arrives is cut otherwise.
 std::optional<Streaming> streamingOf(ScheduleBuilder &s, const CollectiveSpec &c);

@@ -3,7 +3,6 @@
 #include "Streamed.h"
 
 #include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -67,27 +66,27 @@ static int64_t chunksByTime(ScheduleBuilder &s, const CollectiveSpec &c, int64_t
   return best;
 }
 
-/// Why rounds that are asked to stream go whole.
-static void sayWhole(ScheduleBuilder &s, const CollectiveSpec &c) {
-  bool apart =
-      c.flow.inCut && c.flow.outCut && PairBlocks::cuttingOf(c) == PairBlocks::Cutting::None;
-  remark::missed(s.loc, remark::RemarkOpts::name("WholeRounds").category("convert-ncclx-to-ctran"))
-      << remark::add("{0} goes in whole rounds: {1}", c.name,
-                     s.carrier.oneKernel ? "it is one kernel's"
-                     : apart ? "blocks are cut along one dimension and put together along another, "
-                               "so that no part of one is a box at both ends"
-                             : "its blocks are of one row, or of none");
+/// Why its rounds go whole.
+static StringRef whyWhole(ScheduleBuilder &s, const CollectiveSpec &c) {
+  if (s.carrier.oneKernel)
+    return "it is one kernel's";
+  if (c.flow.inCut && c.flow.outCut && PairBlocks::cuttingOf(c) == PairBlocks::Cutting::None)
+    return "blocks are cut along one dimension and put together along another, so that no part of "
+           "one is a box at both ends";
+  return "its blocks are of one row, or of none";
 }
 
 std::optional<Streaming> ctran::streamingOf(ScheduleBuilder &s, const CollectiveSpec &c) {
   int64_t most = s.carrier.oneKernel ? 1 : mostChunks(s, c);
-  Streaming how{1, std::max<int64_t>(1, s.carrier.lanes)};
-  if (c.streaming)
-    how = *c.streaming;
-  else if (most > 1)
-    how.chunks = chunksByTime(s, c, most);
-  if (c.streaming && how.chunks > 1 && most <= 1)
-    sayWhole(s, c);
+  if (most <= 1) {
+    s.whole = whyWhole(s, c);
+    return std::nullopt;
+  }
+  // A depth that is asked for is one for chunks that are.
+  int64_t usual = c.pipeline.chunks ? 1 : std::max<int64_t>(1, s.carrier.lanes);
+  Streaming how{c.pipeline.chunks ? *c.pipeline.chunks : chunksByTime(s, c, most),
+                c.pipeline.depth.value_or(usual)};
   how.chunks = std::min(how.chunks, most);
+  s.pipelined = ncclx::Pipeline{how.chunks, how.depth};
   return how.chunks > 1 ? std::optional(how) : std::nullopt;
 }

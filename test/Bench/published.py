@@ -1,8 +1,7 @@
 """published.py [BIN [INPUTS [MACHINE...]]]: schedules that others published (MSCCL files and MSCCL++ plans below INPUTS) beside what
 the compiler chooses for the same collective, ranks and bytes, both by the same model: a JSON line for each file, machine of
 examples/topologies with one host that has its ranks, and size of those that the file says it is for. The last line counts the
-choices that are slower; fails where there are any (by 2026-11-30: 17 of 42 on dgx-a100, most of them small sizes through FIFOs that
-are free without asking, and plans that read a peer in a reduction, which the model does not charge to links)."""
+choices that are slower; fails where there are any. Which are left, and why: README.md."""
 import json
 import pathlib
 import re

@@ -11,6 +11,9 @@
 //   [amd]  AMD's data sheets (MI50, MI100, MI210 to MI300X). A GPU here is what the driver
 //          calls one: a GCD of an MI250. xGMI 2 carries 46 GB/s a direction and link, xGMI 3 50,
 //          MI300's 64, MI350's 76.8.
+//   [ns3]  Measurements of MSCCL files on 8 MI300X, rouge3877/ns3-msccl-data: in 12.75 ms of an
+//          all_gather of 1 GiB each of 7 blocks (ag_allpair_simple_x_1) writes 128 MiB to a peer
+//          and as much at home, 21 GB/s; by ag_ring_simple_1_1 (14 times 128 MiB in 86.4 ms) 21.7.
 //   [pci]  pci.ids, the PCI ID repository.
 // Copy engines are cudaDeviceProp::asyncEngineCount where known (3 on A100 and later, 6 on V100)
 // and two SDMA engines otherwise, an assumption: a schedule asks only whether there is one to
@@ -155,7 +158,8 @@ const std::vector<KnownGpu> &topology::knownGpus() {
        xgmi3,
        amd,
        mi250x},
-      {{"MI300X", "gfx942", 304, tera(13074), tera(1634), giga(53000), 192 * gib, 2, 750},
+      {{"MI300X", "gfx942", 304, tera(13074), tera(1634), giga(53000), 192 * gib, 2, 750,
+        giga(210)},
        LinkKind::xgmi,
        xgmi4,
        amd,

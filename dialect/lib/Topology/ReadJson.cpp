@@ -214,7 +214,7 @@ void JsonReader::eachObject(const Object &root, StringRef key,
 void JsonReader::readGpu(const Object &o, const std::string &path) {
   checkKeys(o, path,
             {"name", "arch", "sms", "bf16_flops", "f32_flops", "hbm", "hbm_size", "copy_engines",
-             "power_cap_w"});
+             "power_cap_w", "block"});
   GpuModel m;
   m.name = text(o, path, "name", true);
   m.arch = text(o, path, "arch");
@@ -225,6 +225,7 @@ void JsonReader::readGpu(const Object &o, const std::string &path) {
   m.hbmBytes = number(o, path, "hbm_size", 0, uint64_t(1) << 60);
   m.copyEngines = unsigned(number(o, path, "copy_engines", 0, 1024));
   m.powerCapWatts = unsigned(number(o, path, "power_cap_w", 0, 1 << 20));
+  m.blockBytesPerSec = quantity(o, path, "block", "B/s").value_or(0);
   modelIndex.try_emplace(m.name, topo.models.size());
   topo.models.push_back(std::move(m));
 }

@@ -248,6 +248,7 @@ void ResourceModel::buildRanks() {
       for (unsigned i = 0; i < model.copyEngines; ++i)
         use.copyEngines.push_back(add(ResourceKind::copyEngine, r, widest, i));
       use.powerCapWatts = model.powerCapWatts;
+      use.blockBytesPerSec = model.blockBytesPerSec;
     }
     perRank.push_back(std::move(use));
   }

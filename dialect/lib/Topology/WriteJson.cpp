@@ -76,6 +76,7 @@ void JsonWriter::run() {
       number("hbm_size", m.hbmBytes);
       number("copy_engines", m.copyEngines);
       number("power_cap_w", m.powerCapWatts);
+      quantity("block", m.blockBytesPerSec, "B/s");
     });
     each("hosts", topo.hosts, [&](const Host &h, size_t) {
       text("name", h.name);

@@ -33,7 +33,9 @@ Cost TierCost::copy(const OpCostQuery &query) const {
     const topology::Tier *tier = between(source, write.rank);
     if (!tier)
       continue;
-    cost.landing = std::max(cost.landing, tier->latency);
+    // What is asked for goes there and back.
+    bool gets = source != query.rank && write.rank == query.rank;
+    cost.landing = std::max(cost.landing, tier->latency * (gets ? 2 : 1));
     for (unsigned port : tier->ports)
       held[port] += double(write.bytes);
   }
@@ -53,13 +55,27 @@ Cost TierCost::copy(const OpCostQuery &query) const {
   return cost;
 }
 
+// As in TopologyCost.
 Cost TierCost::reduce(const OpCostQuery &query) const {
   Cost cost;
   cost.before = costs.kernel;
-  for (const Part &part : query.reads)
-    cost.work += double(part.bytes);
-  for (const Part &part : query.writes)
-    cost.work += double(part.bytes);
+  std::vector<double> held(tiers.ports.size(), 0);
+  for (const std::vector<Part> *parts : {&query.reads, &query.writes}) {
+    double latency = 0;
+    for (const Part &part : *parts) {
+      cost.work += double(part.bytes);
+      const topology::Tier *tier = part.bytes > 0 ? between(query.rank, part.rank) : nullptr;
+      if (!tier)
+        continue;
+      latency = std::max(latency, tier->latency);
+      for (unsigned port : tier->ports)
+        held[port] += double(part.bytes);
+    }
+    cost.after += latency * (parts == &query.reads ? 2 : 1);
+  }
+  for (unsigned port = 0; port < held.size(); ++port)
+    if (held[port] > 0)
+      cost.uses.push_back({port, held[port] / cost.work});
   if (cost.work > 0 && tiers.memory > 0)
     cost.uses.push_back({memory(), 1});
   return cost;

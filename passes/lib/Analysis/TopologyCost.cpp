@@ -1,6 +1,7 @@
 //===- TopologyCost.cpp - A topology as the machine's cost model ---------------------===//
 #include "ncclx/Analysis/TopologyCost.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -126,7 +127,9 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
         cost.apart = {source, write.rank};
       continue;
     }
-    cost.landing = std::max(cost.landing, route.latency);
+    // What is asked for goes there and back.
+    bool gets = source != query.rank && write.rank == query.rank;
+    cost.landing = std::max(cost.landing, route.latency * (gets ? 2 : 1));
     sockets |= route.sockets;
     if (route.cap != 0)
       slowest += double(write.bytes) / route.cap;
@@ -140,8 +143,12 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
     cost.maxRate = bytes / slowest;
   for (auto [resource, through] : held)
     cost.uses.push_back({resource, through / bytes});
-  // A process copies by its own core; a socket takes one at each end.
+  // An sm lane is one thread block (S9).
   const topology::RankResources &rank = model.rank(query.rank);
+  if (double block = rank.blockBytesPerSec.toDouble();
+      block > 0 && query.op->lane.kind == LaneKind::SM)
+    cost.maxRate = std::min(cost.maxRate, block);
+  // A process copies by its own core; a socket takes one at each end.
   bool process = isProcess(query);
   if (process && cost.maxRate > 0 && cost.maxRate < std::numeric_limits<double>::infinity())
     cost.uses.push_back({rank.compute, (sockets ? 2 : 1) / cost.maxRate});
@@ -158,34 +165,60 @@ Cost TopologyCost::copy(const OpCostQuery &query) const {
   return cost;
 }
 
-void TopologyCost::useMemory(Cost &cost, int64_t rank, double weight) const {
-  const topology::RankResources &resources = model.rank(rank);
-  if (resources.memory >= 0)
-    cost.uses.push_back({unsigned(resources.memory), weight * resources.memoryPerByte.toDouble()});
-}
-
 Cost TopologyCost::reduce(const OpCostQuery &query) const {
   if (query.op->inNetwork && !isProcess(query))
     return inNetwork(query);
   Cost cost;
   cost.before = costs.kernel;
-  double bytes = 0, rate = std::numeric_limits<double>::infinity();
-  for (const Part &part : query.reads)
-    bytes += double(part.bytes);
-  for (const Part &part : query.writes)
-    bytes += double(part.bytes);
-  if (bytes == 0)
+  cost.maxRate = std::numeric_limits<double>::infinity();
+  for (const std::vector<Part> *parts : {&query.reads, &query.writes})
+    for (const Part &part : *parts)
+      cost.work += double(part.bytes);
+  if (cost.work == 0)
     return cost;
-  cost.work = bytes;
   const topology::RankResources &rank = model.rank(query.rank);
-  useMemory(cost, query.rank, 1);
+  bool process = isProcess(query);
+  llvm::SmallMapVector<unsigned, double, 8> held; // bytes through it
+  double slowest = 0;                             // seconds of a peer's part at the route's own cap
+  for (const std::vector<Part> *parts : {&query.reads, &query.writes}) {
+    bool reads = parts == &query.reads;
+    double latency = 0;
+    for (const Part &part : *parts) {
+      if (part.bytes == 0)
+        continue;
+      double bytes = double(part.bytes);
+      const topology::RankResources &there = model.rank(part.rank);
+      if (there.memory >= 0)
+        held[unsigned(there.memory)] += bytes * there.memoryPerByte.toDouble();
+      if (part.rank == query.rank)
+        continue;
+      int64_t from = reads ? part.rank : query.rank, to = reads ? query.rank : part.rank;
+      const Way &route = way(from, to);
+      if (!route.exists) {
+        cost.apart = {from, to};
+        continue;
+      }
+      latency = std::max(latency, route.latency);
+      if (route.cap != 0)
+        slowest = std::max(slowest, bytes / route.cap);
+      // A sum goes through no memory but that of its operands.
+      for (unsigned resource : route.resources)
+        if (int(resource) != there.memory && int(resource) != rank.memory)
+          held[resource] += bytes;
+    }
+    // As in a copy: what is read is asked for before, and a process waits for neither.
+    cost.after += process ? 0 : latency * (reads ? 2 : 1);
+  }
+  for (auto [resource, through] : held)
+    cost.uses.push_back({resource, through / cost.work});
+  if (slowest > 0)
+    cost.maxRate = cost.work / slowest;
   // One element in four bytes and one operation each: the least a reduction computes.
   double flops = rank.f32PerUnit.toDouble() * rank.units.toDouble();
-  if (isProcess(query) && flops > 0) {
-    rate = std::min(rate, flops * 4);
+  if (process && flops > 0) {
+    cost.maxRate = std::min(cost.maxRate, flops * 4);
     cost.uses.push_back({rank.compute, rank.units.toDouble() / (flops * 4)});
   }
-  cost.maxRate = rate;
   return cost;
 }
 

@@ -54,6 +54,8 @@ struct RankResources {
   Rational memoryPerByte;
   std::vector<unsigned> copyEngines; ///< empty for a process
   unsigned powerCapWatts = 0;        ///< 0: unknown
+  /// Most bytes a second that one thread block writes in a copy; 0: unknown.
+  Rational blockBytesPerSec;
 };
 
 /// The port of a network adapter to which a rank has the fewest links, on its own host, and the

@@ -61,7 +61,8 @@ struct GpuModel {
   Rational hbmBytesPerSec; ///< reads and writes together
   uint64_t hbmBytes = 0;   ///< size
   unsigned copyEngines = 0;
-  unsigned powerCapWatts = 0; ///< 0: unknown
+  unsigned powerCapWatts = 0;     ///< 0: unknown
+  Rational blockBytesPerSec = {}; ///< most that one thread block writes in a copy; 0: unknown
   friend bool operator==(const GpuModel &, const GpuModel &) = default;
 };
 

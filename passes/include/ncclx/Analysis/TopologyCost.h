@@ -51,8 +51,6 @@ private:
   bool isProcess(const ctran::machine::OpCostQuery &query) const;
   /// A multicast, a reduction on its way, or one into the other.
   ctran::machine::Cost inNetwork(const ctran::machine::OpCostQuery &query) const;
-  /// `work` bytes of memory traffic of one rank.
-  void useMemory(ctran::machine::Cost &cost, int64_t rank, double weight) const;
 
   /// A route in floating point, which is asked for with every op.
   struct Way {

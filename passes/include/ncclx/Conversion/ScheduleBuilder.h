@@ -188,10 +188,12 @@ public:
   /// The same for every other member of the group along `axes`: body(its coordinates, token).
   Value forEachPeer(ArrayRef<unsigned> axes, Value token,
                     llvm::function_ref<Value(const Point &peer, Value token)> body);
-  /// The same, the peers in turn on each of `carrier.lanes` lanes; one token for each lane.
+  /// The same, the peers in turn on each of `carrier.lanes` lanes from `first` on; one token for
+  /// each lane.
   SmallVector<Value>
   forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
-                    llvm::function_ref<Value(const Point &peer, Value token)> body);
+                    llvm::function_ref<Value(const Point &peer, Value token)> body,
+                    int64_t first = 0);
   /// What `body` writes stands on the lanes of that number.
   Value onLane(int64_t number, llvm::function_ref<Value()> body);
 

@@ -3,13 +3,18 @@
 // Schedules (a) and (e) of the ctran reference: a ready token from each receiver, one put to each,
 // one wait for each. all_gather, all_to_all and permute are one exchange; reduce_scatter is an
 // exchange into scratch and one reduction in member order; all_reduce is both, one after the other
-// (two-shot). Where sums run beside copies, a reduction goes in chunks of its pieces, each half of
-// what is left: a chunk is summed while the next, which is no larger, travels.
+// (two-shot). Where sums run beside copies, a reduction goes in chunks of its pieces: a chunk is
+// summed while the next travels. Those of a reduce_scatter are each half of what is left, as the
+// last sum is waited for. Those of an all_reduce are alike, since the first sums travel on while
+// the last ones are made, and take two lanes to each peer in turn: one starts while the other
+// carries.
 //
 //===----------------------------------------------------------------------===//
 #include "Algorithms.h"
 
 #include "llvm/Support/MathExtras.h"
+
+#include <vector>
 
 using namespace mlir;
 using namespace mlir::ctran;
@@ -24,7 +29,11 @@ struct Boxes {
   std::function<Value(Value view, Value size)> dest; ///< in the view of its memory
   Value out;                                         ///< the view that members write
   bool keepsOwn = true;                              ///< the own piece is copied, too
-  bool besides = false;                              ///< on a lane of its own
+  int64_t ownLane = 0;                               ///< on which it is copied
+  int64_t lanes = 0;                                 ///< the first of those that reach the peers
+  /// Peers are told that they may begin one after the other, on this lane; nothing: each on its
+  /// own.
+  std::optional<int64_t> tellLane = std::nullopt;
   /// Reads the size of what a member gets: it, and its token. Null: all of the box.
   std::function<std::pair<Value, Value>(const Point &peer, ValueRange after)> size = nullptr;
 };
@@ -36,13 +45,23 @@ struct Exchange {
   bool keepsOwn;
   SmallVector<Value> sent; ///< the input has been read
   SmallVector<Value> puts; ///< by copies to peers
-  Value told;              ///< the last ready token has been sent
+  SmallVector<Value> told; ///< the ready tokens have been sent
 };
 
-/// Whether the own piece, of so many bytes, is copied beside what peers get: where they get it on
-/// several lanes, or where that takes longer than another lane does to start.
-bool copiesBeside(ScheduleBuilder &s, int64_t bytes) {
-  return s.carrier.lanes > 1 || 2 * double(bytes) * s.carrier.sumSecondsPerByte > stepSeconds;
+/// Whether a copy of so many bytes, in the own memory, takes longer than another lane does to
+/// start.
+bool isLong(ScheduleBuilder &s, int64_t bytes) {
+  return 2 * double(bytes) * s.carrier.sumSecondsPerByte > stepSeconds;
+}
+
+/// Where pieces have so many bytes and what peers get takes so many lanes: the lane on which the
+/// own piece is copied is another where those are several, or it is long. Peers that get long ones
+/// begin one after the other, and so do the next copies on their lanes: while one starts the others
+/// carry.
+void chooseLanes(ScheduleBuilder &s, Boxes &boxes, int64_t bytes, int64_t taken) {
+  boxes.ownLane = taken > 1 || isLong(s, bytes) ? taken : 0;
+  if (isLong(s, bytes))
+    boxes.tellLane = 0;
 }
 
 /// Without `outFree` nobody is asked whether it is ready: an exchange before this one, of the same
@@ -52,7 +71,7 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
   SmallVector<DimAttr> dims = boundDims(s, axes);
   Value rtr = outFree.empty() ? Value() : s.slots((name + ".ready").str(), dims, 1);
   Value data = s.slots((name + ".data").str(), dims, 1);
-  Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, {}, Value()};
+  Exchange e{SmallVector<unsigned>(axes), data, boxes.keepsOwn, {}, {}, {}};
 
   auto sizeFor = [&](const Point &peer, SmallVector<Value> &after) {
     if (!boxes.size)
@@ -62,27 +81,36 @@ Exchange exchange(ScheduleBuilder &s, StringRef name, ArrayRef<unsigned> axes, c
     return size;
   };
   // A loop's token covers its last iteration, and so the earlier ones on the same lane (S13).
-  if (rtr)
-    e.told = s.forEachPeer(axes, outFree.front(), [&](const Point &peer, Value) {
+  if (rtr) {
+    auto tell = [&](const Point &peer, Value) {
       return s.ready(s.slot(s.at(rtr, peer), ownPoint(s, axes)), outFree, "ready");
-    });
+    };
+    if (boxes.tellLane)
+      e.told = {
+          s.onLane(*boxes.tellLane, [&] { return s.forEachPeer(axes, outFree.front(), tell); })};
+    else
+      e.told = s.forEachPeerInTurn(axes, outFree.front(), tell, boxes.lanes);
+  }
   // Nothing orders copies to different peers, so they may be under way together.
-  e.puts = s.forEachPeerInTurn(axes, inReady.front(), [&](const Point &peer, Value) {
-    SmallVector<Value> after = joined(inReady, turn);
-    if (rtr)
-      after.push_back(
-          s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
-    Value size = sizeFor(peer, after);
-    return s.put(boxes.source(peer, size), boxes.dest(s.at(boxes.out, peer), size),
-                 s.slot(s.at(data, peer), ownPoint(s, axes)), after, "put");
-  });
+  e.puts = s.forEachPeerInTurn(
+      axes, inReady.front(),
+      [&](const Point &peer, Value) {
+        SmallVector<Value> after = joined(inReady, turn);
+        if (rtr)
+          after.push_back(
+              s.awaitReady(s.slot(rtr, pointOf(s, axes, peer)), s.constant(1), {}, "await ready"));
+        Value size = sizeFor(peer, after);
+        return s.put(boxes.source(peer, size), boxes.dest(s.at(boxes.out, peer), size),
+                     s.slot(s.at(data, peer), ownPoint(s, axes)), after, "put");
+      },
+      boxes.lanes);
   e.sent = e.puts;
   // The own piece last, as no peer waits for it. It raises a slot like any other, so that whoever
   // waits for a piece need not know whose it is.
   if (boxes.keepsOwn) {
     SmallVector<Value> after = joined(inReady, outFree);
     Value size = sizeFor(Point(), after);
-    e.sent.push_back(s.onLane(boxes.besides ? s.carrier.lanes : 0, [&] {
+    e.sent.push_back(s.onLane(boxes.ownLane, [&] {
       Value kept = s.copy(boxes.source(Point(), size), boxes.dest(boxes.out, size), Value(), after,
                           s.controlLane(), "keep own");
       return s.signal(s.slot(data, ownPoint(s, axes)), kept, s.controlLane(), "kept own");
@@ -104,16 +132,19 @@ Value arriveAll(ScheduleBuilder &s, const Exchange &e, Value start) {
 /// The chunks of each member's piece, in a view for each of input and output.
 struct Chunks {
   Views views;
-  int64_t halvings = 0;
+  int64_t halvings = 0; ///< each but the last is half of what those before it leave; or
+  int64_t alike = 1;    ///< so many of one size
+  int64_t lanes = 1;    ///< that reach the peers
+  int64_t peers = 0;
   /// Elements of one piece that are cut together, and how many of those a piece has at most.
   int64_t unit = 1, units = 0;
   /// Of a reduce_scatter in chunks, the output is a view of the own piece alone.
   bool ownPart = false;
 
-  int64_t count() const { return halvings + 1; }
+  int64_t count() const { return halvings ? halvings + 1 : alike; }
   /// Room for the chunk of every member's piece, as what cuts them alone says (Sizes.cpp).
   int64_t capacity(int64_t chunk) const {
-    int64_t left = units;
+    int64_t left = llvm::divideCeil(units, alike);
     for (int64_t i = 0; i < halvings && i <= chunk; ++i)
       left -= left / 2;
     return left * unit;
@@ -121,10 +152,19 @@ struct Chunks {
   Value box(ScheduleBuilder &s, Value view, SmallVector<Value> piece, int64_t chunk) const {
     for (int64_t i = 0; i < halvings && i <= chunk; ++i)
       piece.push_back(s.constant(i < chunk));
+    if (alike > 1)
+      piece.push_back(s.constant(chunk));
     return s.range(view, piece);
   }
+  /// Who sums a chunk still tells peers that the next step's memory is free (Boxes::tellLane).
+  std::optional<int64_t> tellLane() const {
+    return count() > 1 && peers > 1 ? std::optional(lanes + 2) : std::nullopt;
+  }
+  /// Of the lanes that carry a chunk the first, and whether it is the first on them.
+  int64_t firstLane(int64_t chunk) const { return alike > 1 ? chunk % 2 * (lanes / 2) : 0; }
+  bool isFirst(int64_t chunk) const { return chunk < (alike > 1 ? 2 : 1); }
   std::string name(const CollectiveSpec &c, StringRef phase, int64_t chunk) const {
-    return c.name + phase.str() + (halvings ? std::to_string(chunk) : "");
+    return c.name + phase.str() + (count() > 1 ? std::to_string(chunk) : "");
   }
 };
 
@@ -133,6 +173,8 @@ Chunks chunksOf(ScheduleBuilder &s, const CollectiveSpec &c, const Views &whole)
   std::optional<int64_t> dim = c.flow.inCut;
   int64_t members = c.groupSize(s), capacity = capacityOf(s, c);
   Chunks chunks{whole};
+  chunks.lanes = s.carrier.lanes;
+  chunks.peers = members - 1;
   chunks.unit = flatGranule(c.inType);
   if (dim) {
     int64_t extent = std::max<int64_t>(1, c.inType.getDimSize(*dim));
@@ -145,9 +187,18 @@ Chunks chunksOf(ScheduleBuilder &s, const CollectiveSpec &c, const Views &whole)
   // A shard that is not full is cut otherwise than its place in the whole.
   if (members == 1 || seconds < 2 * stepSeconds || (dim && c.inType.getDimSize(*dim) % members))
     return chunks;
-  chunks.halvings = std::min<int64_t>(8, int64_t(llvm::Log2_64(uint64_t(seconds / stepSeconds))));
-  chunks.halvings =
-      std::min<int64_t>(chunks.halvings, llvm::Log2_64(std::max<int64_t>(1, chunks.units)));
+  // Two chunks travel, and one of those before them is summed meanwhile or waits for it. A pair
+  // keeps the halves that two cards were measured with: by the model those cost it up to 3 % more.
+  constexpr int64_t fewChunks = 4, mostLanes = 16;
+  if (!dim && chunks.peers > 1 && chunks.peers <= s.carrier.lanes &&
+      2 * chunks.peers <= mostLanes && chunks.units >= fewChunks) {
+    chunks.alike = fewChunks;
+    chunks.lanes = 2 * chunks.peers;
+  } else {
+    chunks.halvings = std::min<int64_t>(8, int64_t(llvm::Log2_64(uint64_t(seconds / stepSeconds))));
+    chunks.halvings =
+        std::min<int64_t>(chunks.halvings, llvm::Log2_64(std::max<int64_t>(1, chunks.units)));
+  }
   int64_t granule = dim ? 1 : flatGranule(c.inType);
   SmallVector<DimAttr> dims;
   if (dim)
@@ -155,11 +206,13 @@ Chunks chunksOf(ScheduleBuilder &s, const CollectiveSpec &c, const Views &whole)
   else
     for (unsigned axis : c.axes)
       dims.push_back(s.boundDim(axis, Cut::Balanced, granule));
-  SmallVector<DimAttr> halves(chunks.halvings, s.freeDim(2, granule));
-  llvm::append_range(dims, halves);
+  SmallVector<DimAttr> parts(chunks.halvings, s.freeDim(2, granule));
+  if (chunks.alike > 1)
+    parts.push_back(s.freeDim(chunks.alike, granule));
+  llvm::append_range(dims, parts);
   chunks.views.in = s.reindex(c.in, dim, dims);
   chunks.ownPart = dim.has_value();
-  chunks.views.out = chunks.ownPart  ? s.reindex(c.out, dim, halves)
+  chunks.views.out = chunks.ownPart  ? s.reindex(c.out, dim, parts)
                      : c.in == c.out ? chunks.views.in
                                      : s.reindex(c.out, dim, dims);
   return chunks;
@@ -175,7 +228,7 @@ static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, cons
   Boxes boxes{[&](const Point &peer, Value size) { return inputBox(s, c, v.in, peer, size); },
               [&](Value view, Value size) { return outputBox(s, c, view, Point(), size); }, v.out};
   int64_t element = llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
-  boxes.besides = copiesBeside(s, capacityOf(s, c) * element);
+  chooseLanes(s, boxes, capacityOf(s, c) * element, s.carrier.lanes);
   SmallVector<Value> outFree = c.outFree;
   if (c.flow.sized) {
     int64_t members = c.groupSize(s), most = c.inType.getDimSize(*c.flow.inCut) / members;
@@ -189,7 +242,7 @@ static InFlight directExchange(ScheduleBuilder &s, const CollectiveSpec &c, cons
   InFlight flight;
   flight.inFree = e.sent;
   flight.sent = e.puts;
-  flight.others.push_back(e.told);
+  llvm::append_range(flight.others, e.told);
   flight.chunk = [s, e](ArrayRef<int64_t> member) mutable {
     SmallVector<Value> at;
     for (int64_t i : member)
@@ -236,29 +289,30 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
   // is. Of more its place is in the middle.
   bool keepsOwn = c.groupSize(s) != 2 || c.in == c.out || s.carrier.oneKernel;
   // What arrives is awaited beside what is still being sent.
-  int64_t arrivals = chunks.halvings ? s.carrier.lanes + 1 : 0;
+  int64_t arrivals = chunks.count() > 1 ? chunks.lanes + 1 : 0;
   int64_t element = llvm::divideCeil(c.inType.getElementTypeBitWidth(), 8);
   SmallVector<Value> parts;
-  SmallVector<Exchange> exchanges;
+  std::vector<Exchange> exchanges;
   for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
     parts.push_back(memberWindow(s, c, chunks.capacity(chunk), 1,
-                                 chunks.halvings ? std::to_string(chunk) : ""));
+                                 chunks.count() > 1 ? std::to_string(chunk) : ""));
     Boxes boxes{[&](const Point &peer, Value) {
                   return chunks.box(s, v.in, pointOf(s, c.axes, peer), chunk);
                 },
                 [&](Value view, Value) { return s.range(view, ownPoint(s, c.axes)); }, parts.back(),
                 keepsOwn};
-    boxes.besides = copiesBeside(s, chunks.capacity(chunk) * element);
+    chooseLanes(s, boxes, chunks.capacity(chunk) * element, chunks.lanes);
+    boxes.tellLane = chunks.tellLane();
+    boxes.lanes = chunks.firstLane(chunk);
     // Nobody but this collective touches the scratch: it is free when a run starts.
     Value entry = s.program.getEntry();
     // A chunk's copies follow those of the one before on their lanes.
     Exchange e = exchange(s, chunks.name(c, ".rs", chunk), c.axes, boxes, start,
-                          chunk == 0 ? ValueRange(entry) : ValueRange(),
-                          chunk == 0 ? ValueRange(c.turn) : ValueRange());
+                          chunks.isFirst(chunk) ? ValueRange(entry) : ValueRange(),
+                          chunks.isFirst(chunk) ? ValueRange(c.turn) : ValueRange());
     llvm::append_range(flight.inFree, e.sent);
     llvm::append_range(flight.sent, e.puts);
-    if (e.told)
-      flight.others.push_back(e.told);
+    llvm::append_range(flight.others, e.told);
     exchanges.push_back(std::move(e));
   }
   // In place, the sum overwrites a piece that only this rank still needed, and peers' sums
@@ -266,7 +320,7 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
   SmallVector<Value> outFree =
       c.in == c.out ? joined(c.outFree, flight.inFree) : SmallVector<Value>(c.outFree);
   SmallVector<Value> sums;
-  SmallVector<Exchange> spread;
+  std::vector<Exchange> spread;
   for (int64_t chunk = 0; chunk < chunks.count(); ++chunk) {
     Value here = s.onLane(arrivals, [&] { return arriveAll(s, exchanges[chunk], start); });
     SmallVector<Value> sources, after = joined(here, c.outFree);
@@ -284,12 +338,13 @@ static InFlight directReduction(ScheduleBuilder &s, const CollectiveSpec &c, con
     auto ownBox = [&](Value view) { return chunks.box(s, view, ownPoint(s, c.axes), chunk); };
     Boxes boxes{[&](const Point &, Value) { return ownBox(v.out); },
                 [&](Value view, Value) { return ownBox(view); }, v.out, /*keepsOwn=*/false};
+    boxes.lanes = chunks.firstLane(chunk);
+    boxes.tellLane = chunks.tellLane();
     Exchange e = exchange(s, chunks.name(c, ".ag", chunk), c.axes, boxes, sums.back(),
-                          chunk == 0 ? ValueRange(outFree) : ValueRange());
+                          chunks.isFirst(chunk) ? ValueRange(outFree) : ValueRange());
     llvm::append_range(flight.others, e.sent);
     llvm::append_range(flight.sent, e.puts);
-    if (e.told)
-      flight.others.push_back(e.told);
+    llvm::append_range(flight.others, e.told);
     spread.push_back(std::move(e));
   }
   if (!keepsOwn)

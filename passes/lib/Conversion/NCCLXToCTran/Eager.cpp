@@ -36,14 +36,14 @@ static InFlight eagerFromRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value sent = s.branch(
       isRoot,
       [&] {
-        Value puts = s.forEachPeer(c.axes, start, [&](const Point &to, Value before) {
+        auto puts = s.forEachPeerInTurn(c.axes, start, [&](const Point &to, Value before) {
           Value free =
               s.awaitReady(s.slot(taken, pointOf(s, c.axes, to)), s.constant(0), {}, "await taken");
           return s.put(inputBox(s, c, v.in, to), s.range(s.at(part, to)), s.slot(s.at(data, to)),
                        {start, before, free}, "put");
         });
         return s.copy(inputBox(s, c, v.in, Point()), outputBox(s, c, v.out, Point()), Value(),
-                      joined({start, puts}, c.outFree), s.controlLane(), "keep own");
+                      joined(joined(puts, start), c.outFree), s.controlLane(), "keep own");
       },
       [&] { return start; });
   flight.inFree = {sent};
@@ -92,7 +92,7 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
   flight.finish = [s, c, v, parts, data, taken, isRoot, sent]() mutable -> SmallVector<Value> {
     Members members(s, c.axes);
     Value done = finishAtRoot(s, c, isRoot, joined(c.outFree, sent), [&] {
-      Value home = s.forEachPeer(c.axes, sent, [&](const Point &peer, Value before) {
+      auto home = s.forEachPeerInTurn(c.axes, sent, [&](const Point &peer, Value before) {
         SmallVector<Value> from = pointOf(s, c.axes, peer);
         Value here = s.arrive(s.slot(data, from), s.constant(1), before, "await data");
         return c.flow.combines ? here
@@ -100,12 +100,12 @@ static InFlight eagerToRoot(ScheduleBuilder &s, const CollectiveSpec &c) {
                                         joined(here, c.outFree), s.controlLane(), "home");
       });
       if (c.flow.combines)
-        home = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), s.range(v.out),
-                        joined({home, sent}, c.outFree), "reduce");
-      Value told = s.forEachPeer(c.axes, home, [&](const Point &peer, Value before) {
-        return s.signal(s.slot(s.at(taken, peer)), {home, before}, s.controlLane(), "taken");
+        home = {s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), s.range(v.out),
+                         joined(joined(home, sent), c.outFree), "reduce")};
+      auto told = s.forEachPeerInTurn(c.axes, home.front(), [&](const Point &peer, Value) {
+        return s.signal(s.slot(s.at(taken, peer)), home, s.controlLane(), "taken");
       });
-      return demandRooted(s, c, v, members, {home, sent, told});
+      return demandRooted(s, c, v, members, joined(joined(home, sent), told));
     });
     return {done, sent};
   };
@@ -131,47 +131,57 @@ InFlight ctran::emitEager(ScheduleBuilder &s, const CollectiveSpec &c) {
   Value data = s.arrivals(c.name + ".data", boundDims(s, c.axes));
   auto piece = [&](const Point &to) { return whole ? s.range(v.in) : inputBox(s, c, v.in, to); };
 
+  // Peers in turn on several lanes, the own piece on one besides: at once where it belongs, or
+  // among those that are summed up.
   InFlight flight;
-  flight.inFree.push_back(s.forEachPeer(c.axes, start, [&](const Point &peer, Value before) {
+  flight.inFree = s.forEachPeerInTurn(c.axes, start, [&](const Point &peer, Value before) {
     return s.put(piece(peer), s.range(s.at(parts, peer), own), s.slot(s.at(data, peer), own),
                  {start, before}, "put");
-  }));
-  // The own piece: at once where it belongs, or among those that are summed up.
+  });
+  int64_t besides = s.carrier.lanes > 1 ? s.carrier.lanes : 0;
   SmallVector<Value> outFree =
       joined(c.outFree, c.in == c.out ? flight.inFree : SmallVector<Value>());
-  // Packets are a window's only writers, so the own one is a packet, too.
-  bool toSelf = c.flow.combines && s.carrier.oneKernel;
-  Value kept;
-  if (toSelf)
-    kept = s.put(piece(Point()), s.range(s.at(parts, Point()), own),
-                 s.slot(s.at(data, Point()), own), start, "keep own");
-  else if (c.flow.combines)
-    kept = s.copy(piece(Point()), s.range(parts, own), Value(), start, s.controlLane(), "keep own");
-  else
-    kept = s.copy(piece(Point()), s.range(v.out, own), Value(), joined(start, outFree),
-                  s.controlLane(), "keep own");
+  Value kept = s.onLane(besides, [&] {
+    // Packets are a window's only writers, so the own one is a packet, too.
+    if (c.flow.combines && s.carrier.oneKernel)
+      return s.put(piece(Point()), s.range(s.at(parts, Point()), own),
+                   s.slot(s.at(data, Point()), own), start, "keep own");
+    if (!c.flow.combines)
+      return s.copy(piece(Point()), s.range(v.out, own), Value(), joined(start, outFree),
+                    s.controlLane(), "keep own");
+    // It raises a slot like any other, so that whoever waits need not know whose a piece is.
+    Value copied =
+        s.copy(piece(Point()), s.range(parts, own), Value(), start, s.controlLane(), "keep own");
+    return s.signal(s.slot(data, own), copied, s.controlLane(), "kept own");
+  });
   flight.inFree.push_back(kept);
 
-  flight.finish = [s, c, v, parts, data, kept, outFree, toSelf]() mutable -> SmallVector<Value> {
-    auto arrived = [&](const Point &peer, ValueRange after) {
-      return s.arrive(s.slot(data, pointOf(s, c.axes, peer)), s.constant(1), after, "await data");
+  flight.finish = [s, c, v, parts, data, kept, outFree]() mutable -> SmallVector<Value> {
+    auto arrived = [&](ArrayRef<Value> from, ValueRange after) {
+      return s.arrive(s.slot(data, from), s.constant(1), after, "await data");
     };
     if (!c.flow.combines) {
-      Value home = s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {
-        Value here = arrived(peer, before);
+      auto home = s.forEachPeerInTurn(c.axes, kept, [&](const Point &peer, Value before) {
         SmallVector<Value> from = pointOf(s, c.axes, peer);
+        Value here = arrived(from, before == kept ? ValueRange() : ValueRange(before));
         return s.copy(s.range(parts, from), s.range(v.out, from), Value(), joined(here, outFree),
                       s.controlLane(), "home");
       });
       SmallVector<Value> ready = joined(home, kept);
       return joined(ready, demandExchanged(s, c, v.out, ready));
     }
-    Value here = s.forEachPeer(
-        c.axes, kept, [&](const Point &peer, Value before) { return arrived(peer, before); });
-    bool cut = c.flow.inCut.has_value();
+    Value here;
     SmallVector<Value> own = ownPoint(s, c.axes);
-    if (toSelf)
-      here = s.arrive(s.slot(data, own), s.constant(1), here, "await own");
+    if (s.carrier.oneKernel) { // packets are awaited one by one
+      here = s.forEachPeer(c.axes, kept, [&](const Point &peer, Value before) {
+        return arrived(pointOf(s, c.axes, peer), before);
+      });
+      here = arrived(own, here);
+    } else {
+      here =
+          s.arrive(s.slotInterval(data, s.size(c.axes.front())), s.constant(1), {}, "await data");
+    }
+    bool cut = c.flow.inCut.has_value();
     Value dest = cut ? s.range(v.out, own) : s.range(v.out);
     Value sum = s.reduce(c.combination, s.interval(parts, s.size(c.axes.front())), dest,
                          joined({here, kept}, outFree), "reduce");

@@ -402,7 +402,8 @@ Point ScheduleBuilder::memberBy(ArrayRef<unsigned> axes, Value distance) {
 
 SmallVector<Value>
 ScheduleBuilder::forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
-                                   llvm::function_ref<Value(const Point &, Value)> body) {
+                                   llvm::function_ref<Value(const Point &, Value)> body,
+                                   int64_t first) {
   int64_t members = 1;
   for (unsigned axis : axes)
     members *= size(axis);
@@ -410,7 +411,7 @@ ScheduleBuilder::forEachPeerInTurn(ArrayRef<unsigned> axes, Value token,
   int64_t lanes = std::clamp<int64_t>(members - 1, 1, carrier.lanes);
   SmallVector<Value> tokens;
   for (int64_t turn = 0; turn < lanes; ++turn) {
-    Value done = onLane(turn, [&]() -> Value {
+    Value done = onLane(first + turn, [&]() -> Value {
       if (lanes == 1)
         return loop(1, members, token, at);
       int64_t count = llvm::divideCeil(members - 1 - turn, lanes);

@@ -263,7 +263,10 @@ bool WindowMemory::read(const Box &box, const Clock &clock, const End &end, Piec
       return false;
     if (!out)
       return true;
-    if (mixed) {
+    Path below;
+    // What has been written again since then is known.
+    if (mixed &&
+        !leaves(node, below, [](const Path &, Node &leaf, bool) { return bool(leaf.value); })) {
       refusal = {Verdict::Undecided,
                  cellOf(at, i),
                  {},
@@ -271,7 +274,7 @@ bool WindowMemory::read(const Box &box, const Clock &clock, const End &end, Piec
                  ", which was written in pieces through another index space"};
       return false;
     }
-    Path below;
+    below.clear();
     if (i >= 0)
       below.push_back(i);
     if (ValueRef value = collapse(node, at, at.path.size() + below.size())) {

@@ -97,6 +97,9 @@ void Generator::oneSided(const Tensor &a) {
   Shared &shared = windows[again ? any(fitting) : windows.size() - 1];
   settle(shared);
   const Axes &axes = shared.axes;
+  // Signals order those of one map; what goes by another comes behind all of them (SPEC.md, W5).
+  if (again)
+    g.barrier(axes);
   auto [forth, back] = peers(smallest(axes));
   Tensor w = shared.window, result;
   for (int64_t round = 0, rounds = 1 + below(2); round < rounds; ++round) {
@@ -111,7 +114,10 @@ void Generator::oneSided(const Tensor &a) {
     if (below(2))
       g.barrier(group());
     g.wait(w, forth, signals);
-    result = g.get(w, {0, 0}, a.shape, below(3) ? "" : peers(smallest(axes)).first);
+    bool own = below(3);
+    result = g.get(w, {0, 0}, a.shape, own ? "" : peers(smallest(axes)).first);
+    if (!own)
+      g.barrier(axes);
     g.signal(w, back);
     if (round + 1 == rounds && below(3) == 2) {
       shared.pending = back;

@@ -41,7 +41,8 @@ private:
   WindowOp input, output;
   Views views;
   IRMapping map;
-  SmallVector<Operation *> labels; ///< copies of what the program says of its boxes
+  SmallVector<Operation *> labels;  ///< copies of what the program says of its boxes
+  SmallVector<Operation *> regions; ///< inner ones first
 
   LogicalResult refuse(const Twine &why) {
     InFlightDiagnostic diag = op->emitOpError("names the schedule @")
@@ -59,6 +60,8 @@ private:
   void adaptView(PeerViewOp view);
   ArrayAttr rename(ArrayAttr dims);
   LogicalResult dropLabels(Value start, SmallVectorImpl<Value> &exits);
+  LogicalResult replaceToken(Value token, ArrayRef<Value> by, Operation *label,
+                             SmallVectorImpl<Value> &exits);
 };
 
 } // namespace
@@ -319,42 +322,94 @@ void Written::adapt(Operation *copy) {
   });
   if (isa<SourceOp, SinkOp>(copy))
     labels.push_back(copy);
+  if (isa<scf::ForOp, scf::IfOp>(copy))
+    regions.push_back(copy);
 }
 
 /// Whoever waits for a label waits for what it waits for.
 LogicalResult Written::dropLabels(Value start, SmallVectorImpl<Value> &exits) {
   for (Operation *label : labels) {
-    Value token = label->getResult(0);
     SmallVector<Value> before;
     forLaneOp(label,
               [&](auto lane) { before.assign(lane.getAfter().begin(), lane.getAfter().end()); });
     if (before.empty())
       before.push_back(start);
-    auto expand = [&](ValueRange tokens) {
-      SmallVector<Value> out;
-      for (Value value : tokens)
-        out = joined(out, value == token ? ValueRange(before) : ValueRange(value));
-      return out;
-    };
-    exits = expand(exits);
-    for (Operation *user : llvm::make_early_inc_range(token.getUsers())) {
-      bool isLane = false;
-      forLaneOp(user, [&](auto lane) {
-        lane.getAfterMutable().assign(expand(lane.getAfter()));
-        isLane = true;
-      });
-      if (isLane)
-        continue;
-      if (before.size() != 1) {
-        InFlightDiagnostic diag = op->emitOpError("names the schedule @")
-                                  << program.getSymName() << ", which hands on a token of "
-                                  << before.size() << " others by '" << user->getName() << "'";
-        diag.attachNote(label->getLoc()) << "it is made here";
-        return diag;
-      }
-      user->replaceUsesOfWith(token, before.front());
-    }
+    if (failed(replaceToken(label->getResult(0), before, label, exits)))
+      return failure();
     label->erase();
+  }
+  for (Operation *region : regions) { // inner ones first
+    bool isEmpty = llvm::all_of(region->getResultTypes(), llvm::IsaPred<TokenType>);
+    region->walk([&](ScheduleOpInterface) { isEmpty = false; });
+    if (!isEmpty)
+      continue;
+    for (OpResult result : region->getResults()) {
+      unsigned i = result.getResultNumber();
+      SmallVector<Value> given;
+      if (auto loop = dyn_cast<scf::ForOp>(region))
+        given.push_back(loop.getInitArgs()[i]);
+      else
+        for (Region &way : region->getRegions())
+          given = joined(given, way.front().getTerminator()->getOperand(i));
+      if (failed(replaceToken(result, given, region, exits)))
+        return failure();
+    }
+    region->erase();
+  }
+  return success();
+}
+
+/// Whoever waits for `token` waits for those of `by`, of which it may be one itself.
+LogicalResult Written::replaceToken(Value token, ArrayRef<Value> by, Operation *label,
+                                    SmallVectorImpl<Value> &exits) {
+  auto expand = [&](ValueRange tokens) {
+    SmallVector<Value> out;
+    for (Value value : tokens)
+      out = joined(out, value == token ? ValueRange(by) : ValueRange(value));
+    return out;
+  };
+  exits = expand(exits);
+  for (OpOperand &use : llvm::make_early_inc_range(token.getUses())) {
+    Operation *user = use.getOwner();
+    bool isLane = false;
+    forLaneOp(user, [&](auto lane) {
+      lane.getAfterMutable().assign(expand(lane.getAfter()));
+      isLane = true;
+    });
+    if (isLane)
+      continue;
+    if (by.size() == 1) {
+      use.set(by.front());
+      continue;
+    }
+    // One token goes on into a loop or out of a region; the others are there for whoever waits.
+    auto loop = dyn_cast<scf::ForOp>(user);
+    Operation *region = loop ? loop : isa<scf::YieldOp>(user) ? user->getParentOp() : nullptr;
+    unsigned i = use.getOperandNumber();
+    if (loop)
+      i -= loop.getNumControlOperands();
+    else
+      loop = dyn_cast_or_null<scf::ForOp>(region);
+    if (loop && token == loop.getRegionIterArg(i) && region != user)
+      continue; // it goes round as it is
+    SmallVector<Value> inner, outer;
+    for (Value value : by)
+      (region && region->isAncestor(value.getParentBlock()->getParentOp()) ? inner : outer)
+          .push_back(value);
+    if (!isa_and_nonnull<scf::ForOp, scf::IfOp>(region) || inner.size() > 1) {
+      InFlightDiagnostic diag = op->emitOpError("names the schedule @")
+                                << program.getSymName() << ", which hands on a token of "
+                                << by.size() << " others by '" << user->getName() << "'";
+      diag.attachNote(label->getLoc()) << "it is made here";
+      return diag;
+    }
+    use.set(inner.empty() ? outer.front() : inner.front());
+    SmallVector<Value> handed = {region->getResult(i)};
+    if (loop)
+      handed.push_back(loop.getRegionIterArg(i));
+    for (Value value : handed)
+      if (failed(replaceToken(value, joined(value, outer), label, exits)))
+        return failure();
   }
   return success();
 }

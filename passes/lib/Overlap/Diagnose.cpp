@@ -173,6 +173,7 @@ private:
   void judge(unsigned collective);
   std::string causeOf(double begin, double from, unsigned late) const;
   double besides(const TraceSpan &collective) const;
+  bool alone(const TraceSpan &own) const;
   Rates rates() const;
 };
 
@@ -288,6 +289,12 @@ static double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+bool Judge::alone(const TraceSpan &own) const {
+  return std::none_of(spans.begin(), spans.end(), [&](const TraceSpan &s) {
+    return &s != &own && s.start < own.end() && own.start < s.end();
+  });
+}
+
 Rates Judge::rates() const {
   std::vector<double> products;
   std::map<std::string, std::vector<double>> collectives;
@@ -296,9 +303,7 @@ Rates Judge::rates() const {
     if (!span[i] || promise.seconds <= 0 || !(promise.product || promise.collective))
       continue;
     const TraceSpan &own = spans[*span[i]];
-    if (std::any_of(spans.begin(), spans.end(), [&](const TraceSpan &s) {
-          return &s != &own && s.start < own.end() && own.start < s.end();
-        }))
+    if (!alone(own))
       continue; // beside others it says nothing of itself
     std::string kind = promise.name.substr(0, promise.name.find('.'));
     (promise.product ? products : collectives[kind]).push_back(own.seconds / promise.seconds);
@@ -316,14 +321,18 @@ Rates Judge::rates() const {
 
 Diagnosis Judge::run() {
   match();
-  // What an op takes on this machine for what the contract says: the median of all, so that one
-  // that is slowed down does not count.
-  std::vector<double> ratios;
+  // What an op takes on this machine for what the contract says: the median of those that ran
+  // alone, since pairs that slow each other down may be most of the rest; of all where none did.
+  std::vector<double> all, apart;
   for (unsigned i = 0; i < contract.size(); ++i)
-    if (span[i] && contract[i].seconds > 0)
-      ratios.push_back(spans[*span[i]].seconds / contract[i].seconds);
-  if (!ratios.empty())
-    scale = median(ratios);
+    if (span[i] && contract[i].seconds > 0) {
+      const TraceSpan &own = spans[*span[i]];
+      all.push_back(own.seconds / contract[i].seconds);
+      if (alone(own))
+        apart.push_back(all.back());
+    }
+  if (!all.empty())
+    scale = median(apart.empty() ? all : apart);
   diagnosis.rates = rates();
   for (unsigned i = 0; i < contract.size(); ++i)
     if (contract[i].collective && !contract[i].beside.empty() && contract[i].seconds > 0)

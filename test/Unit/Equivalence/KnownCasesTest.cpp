@@ -184,7 +184,7 @@ TEST(KnownCases, EverySmallSize) {
     sizes.insert(size);
   for (int64_t size = 64; size <= 65'536; size *= 4)
     sizes.insert({size - 1, size, size + 1});
-  for (const char *algorithm : {"direct", "ring", "bruck"}) {
+  for (const char *algorithm : {"direct", "ring", "bruck", "eager"}) {
     GraphText g({{"x", 3}});
     g.algorithm = algorithm;
     for (int64_t size : sizes)

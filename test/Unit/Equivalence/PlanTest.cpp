@@ -245,12 +245,20 @@ TEST(Plan, SizesBeyondThirtyTwoBits) {
       expectBytes(h, 2 * size, 2 * size);
     }
   }
-  for (int64_t each : {giant / 4 + 1, giant / 2 - 1}) { // 4 of them pass 2^31, or nearly 2^32
-    GraphText g({{"x", 4}});
-    g.result(g.allGather(g.argument({each}, "i8"), 0, 4 * each, {"x"}));
-    expectBytes(g, each, 4 * each);
-  }
   for (const char *algorithm : {"direct", "ring", "bruck"}) {
+    for (int64_t each : {giant / 4 + 1, giant / 2 - 1, giant / 2 + 1}) { // the last passes 2^32
+      GraphText gathers({{"x", 4}});
+      gathers.algorithm = algorithm;
+      gathers.result(gathers.allGather(gathers.argument({each}, "i8"), 0, 4 * each, {"x"}));
+      expectBytes(gathers, each, 4 * each);
+    }
+    GraphText scatters({{"x", 2}}), exchanges({{"x", 2}});
+    scatters.algorithm = exchanges.algorithm = algorithm;
+    scatters.result(scatters.reduceScatter(scatters.argument({2 * giant + 4}, "i8"), 0,
+                                           "max accumulate i8 order any", {"x"}));
+    expectBytes(scatters, 2 * giant + 4, giant + 2);
+    exchanges.result(exchanges.allToAll(exchanges.argument({giant / 4}, "f64"), 0, 0, {"x"}));
+    expectBytes(exchanges, 2 * giant, 2 * giant);
     GraphText g({{"x", 5}});
     g.algorithm = algorithm;
     g.result(g.allReduce(g.argument({16'777'728}, "f32"), "sum accumulate f32 order any", {"x"}));
@@ -261,6 +269,14 @@ TEST(Plan, SizesBeyondThirtyTwoBits) {
         h.reduceScatter(h.argument({33'554'176}, "f32"), 0, "avg accumulate f32 order any", {"x"}));
     expectBytes(h, 4 * 33'554'176, 4 * ceilDiv(33'554'176, 3));
   }
+  GraphText rest({{"x", 3}});
+  Tensor a = rest.argument({2 * giant + 4}, "i8"), odd = rest.argument({1'073'741'819 + 5}, "i8");
+  rest.result(rest.reduce(a, 1, "max accumulate i8 order any", {"x"}));
+  rest.result(rest.permute(a, "shift 1", {"x"}));
+  rest.result(rest.gather(a, 0, 3 * (2 * giant + 4), 2, {"x"}));
+  rest.result(rest.scatter(a, 0, 1, {"x"}));
+  rest.result(rest.broadcast(rest.slice(odd, 0, 5, 1'073'741'819), 1, {"x"}));
+  expectProved(rest);
   GraphText g({{"x", 2}});
   g.result(
       g.allToAllV(g.argument({2 * giant}, "i8"), 0, {{giant, giant / 2}, {giant, giant}}, {"x"}));
@@ -286,6 +302,8 @@ TEST(Plan, NodesTimesDevices) {
       g.result(g.scatter(a, 0, n - 1, axes));
     }
     EXPECT_EQ(inspect(g, devices % 2 ? "shm" : "tcp"), "") << g.str();
+    if (nodes > 1)
+      EXPECT_EQ(lowered(g.str(), nodes, nodes * devices), "") << g.str();
   }
 }
 

@@ -395,6 +395,7 @@ TEST(Calls, RefuseNullsAndWrongTimes) {
   ncclxrtCommConfig_t config = NCCLXRT_COMM_CONFIG_INIT;
   EXPECT_EQ(ncclxrtCommInit(nullptr, &comm), ncclxrtInvalidArgument);
   EXPECT_EQ(ncclxrtCommInit(&config, nullptr), ncclxrtInvalidArgument);
+  EXPECT_EQ(ncclxrtPlanRun(nullptr, [](int64_t) -> int32_t { return 0; }), ncclxrtInvalidArgument);
   config.rank = 3;
   config.nranks = 3;
   EXPECT_EQ(ncclxrtCommInit(&config, &comm), ncclxrtInvalidArgument);

@@ -164,9 +164,7 @@ ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
   // Now, not in the first launch: it allocates, for which the driver can wait for all streams of the
   // GPU, and among those ranks that share it some wait for this one by then.
   if (s.ok())
-    s = comm->call(cuda.uploadGraph(exec, static_cast<cuda::Stream>(stream)), "cuGraphUpload");
-  if (s.ok())
-    s = comm->synchronize(static_cast<cuda::Stream>(stream));
+    s = comm->upload(exec);
   if (captured)
     cuda.destroyGraph(captured);
   if (s.ok()) {

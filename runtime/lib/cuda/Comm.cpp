@@ -143,6 +143,12 @@ Status Comm::fetch(void *to, Address at, size_t bytes) {
   return synchronize(releaseStream);
 }
 
+Status Comm::upload(GraphExec graph) {
+  if (Status s = call(driver->uploadGraph(graph, releaseStream), "cuGraphUpload"); !s.ok())
+    return s;
+  return synchronize(releaseStream);
+}
+
 Status Comm::makeStream(void **stream) {
   if (Status s = enter(); !s.ok())
     return s;

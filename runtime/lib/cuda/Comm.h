@@ -39,6 +39,8 @@ public:
   Status clear(Address at, size_t bytes);
   /// What lies there, when it returns.
   Status fetch(void *to, Address at, size_t bytes);
+  /// Brings a graph to the GPU, on a stream of its own: not behind what the caller's still holds.
+  Status upload(GraphExec graph);
   Status copy(Stream stream, void *to, const void *from, size_t bytes);
   /// `at` starts `bytes` of one allocation of the rank's GPU, which has `size` from `base` on.
   Status isOwnMemory(Address at, size_t bytes, const std::string &what, Address &base,

@@ -161,8 +161,8 @@ ncclxrtResult_t ncclxrtCudaCaptureEnd(ncclxrtCudaComm_t comm, void *stream,
                         "cuStreamEndCapture");
   if (s.ok())
     s = comm->call(cuda.instantiate(&exec, captured, 0), "cuGraphInstantiate");
-  // Now, not in the first launch: it allocates, for which the driver can wait for all streams of the
-  // GPU, and among those ranks that share it some wait for this one by then.
+  // Now, not in the first launch: it allocates, for which the driver can wait for all streams of
+  // the GPU, and among those ranks that share it some wait for this one by then.
   if (s.ok())
     s = comm->upload(exec);
   if (captured)
